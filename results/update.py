@@ -17,7 +17,7 @@ from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.evidence import verdict_table
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import is_finished, read_result
+from tfstudy.runs.store import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table

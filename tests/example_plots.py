@@ -1,12 +1,11 @@
 """Records of runs to be plotted, and what a figure shows."""
 
-import gzip
 import json
 
 import matplotlib as mpl
 from matplotlib.colors import to_hex
 
-from tests.example_records import result
+from tests.example_records import put_predictions, result
 from tfstudy.analysis.frame import read_study
 from tfstudy.report.plots import Selection, make_plot
 
@@ -27,10 +26,8 @@ def folder(study, made):
 def predict(study, made, *predictions, split="test"):
     """Leaves predictions in the folder of a run, each its source, target, prediction and tags."""
     names = ("source", "target", "prediction", "tags")
-    text = "".join(json.dumps(dict(zip(names, one, strict=True))) + "\n" for one in predictions)
-    path = folder(study, made) / "predictions" / f"{split}.jsonl.gz"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode()))
+    lines = [json.dumps(dict(zip(names, one, strict=True))) for one in predictions]
+    put_predictions(folder(study, made), split, lines)
 
 
 def drawn(study, kind, **selection):

@@ -1,6 +1,5 @@
 """Folders of runs in every state, written down and not trained."""
 
-import json
 import subprocess
 import sys
 import time
@@ -11,13 +10,14 @@ from typing import Any
 
 import yaml
 
+from tests.example_records import seal
 from tfstudy.experiment.api import RunOptions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.launchers.batch import jobs_of, save_plan
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import RUN, utc_now
-from tfstudy.runs.schema import FORMAT, Progress
-from tfstudy.runs.writer import RunFolder, write_failure
+from tfstudy.runs.schema import FORMAT, Environment, Progress, ReadTest, Started
+from tfstudy.runs.writer import RunFolder, add_events, write_failure
 
 CONFIG: dict[str, Any] = {
     "task": "copying",
@@ -34,12 +34,13 @@ def planned(seeds: str = "0", preset: str = "default", **more: Any) -> list[Job]
     return [job._replace(options=RunOptions(preset, accelerator="cpu")) for job in jobs_of(runs, RunOptions())]
 
 
-def start_run(job: Job, step: int = 0, **more: Any) -> Path:
+def start_run(job: Job, step: int = 0, preset: str = "default", tuning: bool = False, **more: Any) -> Path:
     """The folder of a run whose process was killed after it reported this step."""
     path = Path(job.path)
     path.mkdir(parents=True)
     (path / "config.yaml").write_text(yaml.safe_dump(job.config, sort_keys=False))
     (path / ".lock").touch()
+    add_events(path, Started(environment=Environment(), preset=preset, tuning=tuning))
     if step:
         report(path, step, **more)
     return path
@@ -54,12 +55,14 @@ def finish_run(path: Path, status: str = "finished", **more: Any) -> Path:
     """The folder of a finished run."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "config.yaml").touch()
+    if not (path / "events.jsonl").exists():
+        add_events(path, ReadTest(split="test", reason="run"))
     result = {"format": FORMAT, "run": path.name[-8:], "experiment": "e", "task": "copying", "split": "copy"}
     name = RUN.fullmatch(path.name)
     result |= {"arch": "lstm", "seed": int(name["seed"]) if name else 0, "smoke": False, "status": status}
     result |= {"finished": utc_now()}
     result |= {"splits": {"test": SCORES} if status == "finished" else {}}
-    (path / "result.json").write_text(json.dumps(result | more, indent=1))
+    seal(path, result | more)
     return path
 
 

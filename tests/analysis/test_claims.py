@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.example_claims import NEAR_HALF, claim, judged, values
-from tests.example_records import ENVIRONMENT, result, write
+from tests.example_records import ENVIRONMENT, edit_result, put, result, set_environments, write
 from tests.example_tables import compared
 from tfstudy.analysis.claims import gather_evidence, judge
 from tfstudy.analysis.estimates import estimate_difference, estimate_mean
@@ -132,7 +132,7 @@ def test_a_comparison_by_another_metric_than_the_table_has_the_family_of_the_tab
     for path in tmp_path.glob("one/*/*/*/result.json"):
         tree = json.loads(path.read_text())
         tree["splits"]["test"]["metrics"]["bleu"] = 0.3
-        path.write_text(json.dumps({key: value for key, value in tree.items() if key != "digest"}))
+        edit_result(path.parent, **tree)
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}, where=own)
     [statement] = judge([higher], gather_evidence([higher], read_studies(tmp_path)))[0].statements
     assert statement.estimate.test == "Welch"
@@ -157,7 +157,7 @@ def several_conditions(study, **seeds):
         values(study, "lstm", *(0.5 + 0.01 * seed for seed in range(count)), name=name)
         changed = {} if name.startswith("usual") else {"train.steps": 7}
         for folder in study.glob(f"*/*/s*-{name}[0-9]"):
-            (folder / "config.yaml").write_text(json.dumps(unflatten(usual | changed)))
+            put(folder, "config.yaml", json.dumps(unflatten(usual | changed)))
 
 
 def test_of_several_conditions_the_closest_to_its_preset_is_judged_then_the_one_with_most_seeds(tmp_path):
@@ -180,7 +180,7 @@ def configs(study, **by_arch):
     """Runs of architectures with these configs."""
     for arch, config in by_arch.items():
         for folder in study.glob(f"*/{arch}/s*"):
-            (folder / "config.yaml").write_text(json.dumps(config))
+            put(folder, "config.yaml", json.dumps(config))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_two_presets_may_differ_in_some_settings(tmp_path, lstm, cnn):
     for arch, name in (("lstm", "default"), ("cnn", "dessi-2019")):
         values(tmp_path, arch, *NEAR_HALF, preset=name)
         for folder in tmp_path.glob(f"*/{arch}/s*"):
-            (folder / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": {"arch": arch}}]))
+            set_environments(folder, ENVIRONMENT | {"settings": {"arch": arch}})
     configs(tmp_path, lstm=lstm, cnn=cnn)
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
     assert judged(tmp_path, part).statements[0].estimate.interval.method == "Welch"
@@ -222,7 +222,7 @@ def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_on
     for arch, amount, shift in (("lstm", 100, 0), ("lstm", 1000, 0.2), ("cnn", 100, 0.1), ("cnn", 1000, 0.3)):
         values(tmp_path, arch, *(share + shift for share in NEAR_HALF), name=f"{arch}{amount}-")
         for path in tmp_path.glob(f"*/*/s*-{arch}{amount}-*"):
-            (path / "config.yaml").write_text(json.dumps({"data": {"train_examples": amount}}))
+            put(path, "config.yaml", json.dumps({"data": {"train_examples": amount}}))
     small, large = {"arch": "cnn", "data.train_examples": 100}, {"arch": "lstm", "data.train_examples": 1000}
     [found] = judged(tmp_path, {"of": large, "minus": small, "above": 0}).statements
     assert found.estimate.interval.mean == pytest.approx(10)

@@ -1,12 +1,11 @@
 """Which records are believed: broken, partial, foreign, doubled and contradictory ones are named and left out."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 import tfstudy
-from tests.example_records import result, write
+from tests.example_records import edit_result, put, result, write
 from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
 from tfstudy.report.tables import read_table as table
@@ -24,8 +23,7 @@ def reasons(study: Path) -> list[str]:
 
 
 def changed(study: Path, **more: object) -> list[str]:
-    path = only(study) / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    edit_result(only(study), **more)
     return reasons(study)
 
 
@@ -49,7 +47,7 @@ def test_a_partial_run_is_left_out(study):
 def test_an_unreadable_record_is_left_out(study, content):
     (only(study) / "result.json").write_bytes(content)
     [reason] = reasons(study)
-    assert "the result is broken" in reason
+    assert reason.startswith("result.json is damaged: ")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_impossible_values_are_reported(study, part, message):
     [
         ({"seed": 1}, "belongs to another run"),
         ({"run": "ab"}, "belongs to another run"),
-        ({"format": 9}, "the result has format 9, but this version reads format 2"),
+        ({"format": 9}, "it has format 9, but this version reads formats 2 and 3"),
     ],
 )
 def test_a_record_of_another_run_or_format_is_left_out(study, more, message):
@@ -82,7 +80,7 @@ def test_a_record_of_another_run_or_format_is_left_out(study, more, message):
 @pytest.mark.parametrize("config", ["- a\n", "task: [\n", "task: 1\nscan\n"])
 def test_a_run_without_a_config_is_left_out_and_the_others_are_read(tmp_path, config):
     study = write(tmp_path / "study", result(0), result(0, experiment="other", run="ab"))
-    next(study.glob("*/*/s0-ab/config.yaml")).write_text(config)
+    put(next(study.glob("*/*/s0-ab")), "config.yaml", config)
     assert reasons(study) == ["config.yaml is unreadable"]
     assert len(read_study(study).runs) == 1
 
@@ -90,13 +88,13 @@ def test_a_run_without_a_config_is_left_out_and_the_others_are_read(tmp_path, co
 def test_a_record_with_broken_slices_is_left_out(tmp_path):
     scores = result(0)["splits"]["test"] | {"slices": {"length": {"2": {"n": "x"}}}}
     study = write(tmp_path / "study", result(0, splits={"test": scores}))
-    with pytest.raises(UserError, match=r"result is broken .*got `str`"):
+    with pytest.raises(UserError, match=r"result\.json is damaged: .*got `str`"):
         table(study, by="length")
 
 
 def test_a_config_of_another_run_is_left_out(study):
     (only(study) / "config.yaml").write_text("# tfstudy run ab\nseed: 0\n")
-    assert reasons(study) == ["config.yaml belongs to another run than the result"]
+    assert reasons(study) == ["config.yaml is damaged: it belongs to another run (ab)"]
 
 
 def test_copies_count_once(tmp_path):

@@ -1,12 +1,10 @@
 """The settings that distinguish conditions with the same names."""
 
-import json
-
 import pytest
 import yaml
 
 from tests.example_claims import values
-from tests.example_records import ENVIRONMENT, result, write
+from tests.example_records import ENVIRONMENT, put, result, set_environments, write
 from tests.example_tables import compared as pairs_of
 from tests.example_tables import notes, rows
 from tfstudy.analysis import labels
@@ -16,8 +14,8 @@ from tfstudy.report.tables import read_table as table
 def record(study, name, config, settings):
     """Give the runs of an experiment a config, and the settings in it that are not defaults."""
     for path in study.glob(f"*/*/s*-{name}*"):
-        (path / "config.yaml").write_text(yaml.safe_dump({"train": config}))
-        (path / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": {"train": settings}}]))
+        put(path, "config.yaml", yaml.safe_dump({"train": config}))
+        set_environments(path, ENVIRONMENT | {"settings": {"train": settings}})
 
 
 def test_a_setting_that_an_older_run_does_not_know_distinguishes_only_if_it_is_not_the_default(tmp_path):
@@ -68,7 +66,7 @@ def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_
         for number, amount in enumerate((900, 1000)):
             values(tmp_path, arch, 0.5 + number / 10, 0.55 + number / 10, name=f"{arch}{amount}-")
             for path in tmp_path.glob(f"*/*/s*-{arch}{amount}-*"):
-                (path / "config.yaml").write_text(yaml.safe_dump({"data": {"train_examples": amount}}))
+                put(path, "config.yaml", yaml.safe_dump({"data": {"train_examples": amount}}))
     found = [(row.config["data.train_examples"], row.arch) for row in rows(tmp_path)]
     assert found == [(900, "cnn"), (900, "lstm"), (1000, "cnn"), (1000, "lstm")]
     pairs = [(one.first.label, one.second.label) for one in pairs_of(tmp_path)]

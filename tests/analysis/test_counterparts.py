@@ -1,14 +1,12 @@
 """Published figures beside ours: which runs they are compared with, the verdict, and how many more seeds decide."""
 
-import json
-
 import numpy as np
 import pytest
 import yaml
 from scipy import stats
 
 from tests.example_claims import values
-from tests.example_records import ENVIRONMENT
+from tests.example_records import ENVIRONMENT, edit_result, put, set_environments
 from tests.example_tables import rows
 from tfstudy.analysis.published import (
     AGREES,
@@ -39,8 +37,8 @@ def runs(study, name, *shares, arch="lstm", split="length", changes=None, **more
     label = f"{arch}-{name}-{split}-{'-'.join(flatten(changes or {}))}"
     values(study, arch, *shares, name=label, preset=name, split=split, **more)
     for path in study.glob(f"*/*/s*-{label}*"):
-        (path / "config.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json")))
-        (path / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": settings}]))
+        put(path, "config.yaml", yaml.safe_dump(config.model_dump(mode="json")))
+        set_environments(path, ENVIRONMENT | {"settings": settings})
     return study
 
 
@@ -87,8 +85,7 @@ def test_how_other_settings_differ_is_said_in_words(tmp_path):
 
 def test_a_diverged_run_of_the_same_settings_leaves_a_figure_undecided(tmp_path):
     study = runs(tmp_path, "lake-2018", *NEAR)
-    path = next(study.glob("*/*/s3-*/result.json"))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "diverged", "reason": "nan", "splits": {}}))
+    edit_result(next(study.glob("*/*/s3-*")), status="diverged", reason="nan", splits={})
     found = judged(study)
     assert found.verdict == UNDECIDED
     assert found.reason.startswith("1 diverged, and the mean would only be over the other runs")

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests.example_records import set_environments
 from tfstudy.analysis.labels import MAX_LISTED as MAX_SHOWN
 from tfstudy.analysis.labels import of_configs as varying_settings
 from tfstudy.analysis.labels import of_runs as varying_runs
@@ -48,7 +49,7 @@ def study_run(folder: Path, settings: dict, **train) -> Path:
     """A run with its config and, in its record, the settings that differ from their default."""
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(json.dumps(config(**train)))
-    (folder / "env.json").write_text(json.dumps([{"settings": settings}]))
+    set_environments(folder, {"settings": settings})
     return folder
 
 

@@ -13,7 +13,7 @@ from tests.example_tables import rows as conditions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import is_finished
+from tfstudy.runs.store import is_finished
 from tfstudy.tasks.base import fingerprint
 
 SETTINGS = {

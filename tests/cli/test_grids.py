@@ -18,6 +18,7 @@ from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import resumed_jobs, save_plan
 from tfstudy.report.grids import Forecast, ForecastRun, forecast_lines
 from tfstudy.runs.status import study_runs
+from tfstudy.runs.store import failure_of, open_run
 from tfstudy.runs.writer import write_failure
 
 SETTINGS = {
@@ -119,7 +120,7 @@ def test_a_failed_run_is_named_and_the_others_run(capfd):
     out, err = capfd.readouterr()
     assert f"failed: {broken}" in err
     assert "[2/2]" in out
-    assert json.loads((broken / "failed.json").read_text())["reason"] == "exit code 1"
+    assert failure_of(open_run(broken)).reason == "exit code 1"
     assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
 
 

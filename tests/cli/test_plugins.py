@@ -1,19 +1,21 @@
 """Plug-ins on the command line: what they are shown as, what runs record of them, and what a record may not do."""
 
-import json
 import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.commands import tfstudy
 from tests.example_plugins import TASK, install, write
+from tests.example_records import set_environments
 from tests.example_task import ARCHITECTURE
 from tfstudy import plugins, tasks
 from tfstudy.config.presets import all_presets, preset
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
+from tfstudy.runs.store import read_environments
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
 RUN = ("run", "mine", "--arch", "lstm", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
@@ -77,8 +79,8 @@ def test_a_missing_file_is_one_message(capsys):
 
 
 def test_a_run_records_the_digest_and_why_sees_that_the_code_changed(mine, run, capsys):
-    [entry] = json.loads((run / "env.json").read_text())
-    assert len(entry["syntax_trees"]["plug-in task mine"]) == 16
+    [entry] = read_environments(run)
+    assert len(entry.syntax_trees["plug-in task mine"]) == 16
     assert tfstudy("result", run, "--changes", "--plugin", mine) == 0
     assert "plug-in task mine" not in capsys.readouterr().out
     (mine.parent / "new").mkdir()
@@ -102,12 +104,12 @@ def test_without_its_plugin_a_run_is_shown_but_not_used(mine, run, capsys):
 
 def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsys):
     write(tmp_path, "payload", "open('ran', 'w')")
-    [entry] = json.loads((run / "env.json").read_text())
+    entry = msgspec.to_builtins(read_environments(run)[0])
     entry["arguments"] = ["--plugin", str(tmp_path / "payload.py"), *RUN]
     entry["syntax_trees"] |= {f"plug-in task {name}": "0" * 16 for name in ("payload", str(tmp_path / "payload.py"))}
-    (run / "env.json").write_text(json.dumps([entry]))
     config = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(config.replace("task: mine", f"task: {tmp_path / 'payload.py'}"))
+    set_environments(run, entry)
     for words in (
         ("result", run, "--changes"),
         ("predict", run, "a"),

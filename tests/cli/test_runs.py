@@ -20,8 +20,10 @@ from tfstudy.experiment import prepare
 from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.grids.spec import grid_names
 from tfstudy.report.lists import KINDS, LISTS, list_lines, runs_list
-from tfstudy.runs import reader, status
-from tfstudy.runs.reader import read_result
+from tfstudy.runs import status, store
+from tfstudy.runs.schema import Environment, Started
+from tfstudy.runs.store import read_result
+from tfstudy.runs.writer import add_events
 from tfstudy.training import progress_display
 from tfstudy.training.module import Seq2Seq
 
@@ -88,7 +90,7 @@ def test_the_config_of_a_run_gives_the_same_run(finished):
 
 
 def test_only_a_preset_of_the_task_is_taken_from_a_record(tmp_path):
-    (tmp_path / "progress.json").write_text('{"steps": 1, "preset": "lake-2018"}')
+    add_events(tmp_path, Started(environment=Environment(), preset="lake-2018"))
     assert recorded_preset(tmp_path / "config.yaml", "scan") == "lake-2018"
     assert recorded_preset(tmp_path / "config.yaml", "copying") == "default"
     assert recorded_preset(None, "scan") == "default"
@@ -209,9 +211,9 @@ def test_list_runs_shows_the_state_of_each_run_and_what_varies(lines, monkeypatc
     assert names(found) == ["finished", "interrupted", "diverged", "failed"]
     assert all(job.path in line for job, line in zip(jobs, found, strict=True))
     assert "exact match 50.0 %" in found[0]
-    assert "the result is broken" in found[3]
+    assert "result.json is damaged" in found[3]
     read = []
-    monkeypatch.setattr(status, "decode_result", lambda path: read.append(path) or reader.decode_result(path))
+    monkeypatch.setattr(status, "open_run", lambda path: read.append(path) or store.open_run(path))
     runs_list(Path("results"))
     assert read.count(Path(jobs[0].path)) == 1
     for n, rate in enumerate(("0.001", "0.002")):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.commands import tfstudy
 from tests.interrupted_runs import command
-from tfstudy.runs.reader import read_predictions
+from tfstudy.runs.store import read_predictions
 
 SLOW = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "seaborn", "numpy"}
 CODE = """

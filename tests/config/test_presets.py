@@ -9,7 +9,7 @@ from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import read_config
+from tfstudy.runs.store import read_config
 
 
 def resolved(name, split="addprim_jump"):

@@ -52,7 +52,7 @@ def test_misspelled_keys_are_answered_together_without_lightning():
 
 def test_run_folders_and_the_identity_need_no_torch():
     code = (
-        "import sys, tfstudy.runs.environment, tfstudy.runs.identity, tfstudy.runs.writer, tfstudy.runs.reader, "
+        "import sys, tfstudy.runs.environment, tfstudy.runs.identity, tfstudy.runs.store, "
         "tfstudy.config.schema, tfstudy.experiment.code_versions as v; v.declared_versions('scan', 'lstm'); "
         "sys.exit('torch' in sys.modules)"
     )

@@ -15,6 +15,8 @@ from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import ARCHITECTURES, assert_same, at_row, command, die, folder, forked, killed
 from tfstudy import tasks
+from tfstudy.runs.store import read_progress
+from tfstudy.runs.writer import RunFolder
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +46,25 @@ def at_file(name: str, count: int, when: str) -> Callable[[], None]:
     return prepare
 
 
+def at_scores(count: int, when: str) -> Callable[[], None]:
+    """Just before or after the scores of the `count`-th split are recorded."""
+
+    def prepare() -> None:
+        write, seen = RunFolder.write_scores, []
+
+        def counted(*args):
+            seen.append(1)
+            if when == "before" and len(seen) == count:
+                die()
+            write(*args)
+            if when == "after" and len(seen) == count:
+                die()
+
+        RunFolder.write_scores = counted
+
+    return prepare
+
+
 def half_a_row() -> None:
     with (folder() / "metrics.csv").open("a") as file:
         file.write("15,gradient_no")
@@ -59,7 +80,7 @@ PLACES = {
     "just after a checkpoint": (at_file("last.ckpt", 3, "after"), 30),
     "between training and evaluation": (at_file("last.ckpt", 4, "after"), 40),
     "during evaluation": (at_file("validation.jsonl.gz", 1, "after"), 40),
-    "between two splits": (at_file("scores.json", 1, "after"), 40),
+    "between two splits": (at_scores(1, "after"), 40),
     "while the second split is written": (at_file("test.jsonl.gz", 1, "before"), 40),
     "before the result": (at_file("result.json", 1, "before"), 40),
 }
@@ -190,7 +211,7 @@ def decoded_after(kill: Callable[[], None], monkeypatch) -> list[str]:
 
 
 def test_a_test_set_that_a_resumed_run_reads_again_is_counted(monkeypatch, undisturbed):
-    assert decoded_after(at_file("scores.json", 2, "before"), monkeypatch) == ["test"]
+    assert decoded_after(at_scores(2, "before"), monkeypatch) == ["test"]
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}
     assert_same(folder(), undisturbed(command()))
 
@@ -199,7 +220,7 @@ def test_splits_that_were_evaluated_are_not_decoded_again(monkeypatch, undisturb
     assert decoded_after(at_file("result.json", 1, "before"), monkeypatch) == []
     assert "already evaluated: validation, test" in capsys.readouterr().err
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
-    assert not (folder() / "scores.json").exists()
+    assert not (folder() / ".progress").exists()
     assert_same(folder(), undisturbed(command()))
 
 
@@ -207,13 +228,13 @@ def test_splits_that_were_evaluated_are_not_decoded_again(monkeypatch, undisturb
 def test_scores_that_can_not_be_trusted_are_measured_again(damage, undisturbed):
     killed(command(), at_file("result.json", 1, "before"))
     if damage == "scores":
-        (folder() / "scores.json").write_text('{"run": ')
+        content = (folder() / ".progress").read_bytes()
+        (folder() / ".progress").write_bytes(content.replace(b'"n":24', b'"n":23', 1))
     if damage == "predictions":
         for path in folder().glob("predictions/*"):
             path.write_bytes(path.read_bytes()[:-9])
     if damage == "run":
-        content = json.loads((folder() / "scores.json").read_text())
-        (folder() / "scores.json").write_text(json.dumps(content | {"run": "0" * 64}))
+        RunFolder(folder(), "0" * 64).write_progress(read_progress(folder()))
     assert tfstudy(*command()) == 0
     assert_same(folder(), undisturbed(command()))
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}

@@ -11,7 +11,7 @@ from tfstudy import tasks
 from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.experiment import prepare
 from tfstudy.experiment.prepare import slow_work_reported
-from tfstudy.runs.reader import read_predictions, read_result
+from tfstudy.runs.store import read_predictions, read_result
 
 BASELINES = """
     def baselines(self, split):
@@ -44,6 +44,8 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     assert 20 < result.train_peak_mib < 100_000
     assert 20 < result.evaluate_peak_mib < 100_000
     assert all(0 <= scores.limit_hits <= scores.n for scores in result.splits.values())
+    capsys.readouterr()
+    assert tfstudy("result", folder()) == 0
     out = capsys.readouterr().out
     assert "outputs of at most 1 x source length + 16 tokens" in out
     assert "peak memory: " in out

@@ -10,7 +10,7 @@ from tests.commands import tfstudy
 from tests.committed import ROOT
 from tfstudy import load
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.studyfile import read_bytes
+from tfstudy.runs.store import read_bytes
 
 FIRST = ROOT / "results" / "first"
 RUNS = list(find_runs(FIRST))

@@ -115,7 +115,7 @@ def test_a_new_task_is_one_file(tmp_path, capsys):
     before = source_files()
     with added(tasks, "reverse", REVERSE, tmp_path / "more"):
         assert tfstudy("list", "tasks") == 0
-        assert "Words to the same words in reverse." in capsys.readouterr().out
+        assert "Words to the same words in reverse" in capsys.readouterr().out
         assert tfstudy("list", "splits", "reverse") == 0
         assert "train on 2 to 4 words, test on 5" in capsys.readouterr().out
         for arch in ("transformer", "lstm", "cnn"):

@@ -1,197 +1,310 @@
-"""Damaged and hostile records of runs: found, refused by name, and never run; the other runs of a study are shown."""
+"""Damaged and hostile records: no other number, nothing written elsewhere, no hang, and one line that says why."""
 
-import gzip
 import json
 import os
 import random
+import resource
 import shutil
+import signal
+import socket
 import struct
 import sys
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from msgspec.structs import replace
 from safetensors.torch import save
 
 from tests.commands import tfstudy
-from tests.example_records import ENVIRONMENT, GOLD, edit_result, predict, result, rival, write
-from tests.example_study import CONFIG, finish_run, planned
-from tfstudy.analysis.frame import read_study
+from tests.example_records import edit_result, put, put_predictions, result, set_environments
+from tests.interrupted_runs import at_row, killed
+from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
-from tfstudy.runs import reader
-from tfstudy.runs.reader import (
-    broken_because,
-    decode_result,
-    is_finished,
-    read_environments,
-    read_failure,
-    read_metrics,
-    read_predictions,
-    read_progress,
-    read_test_reads,
-)
-from tfstudy.runs.schema import Environment, Prediction, Result
-from tfstudy.runs.studyfile import BrokenError
-from tfstudy.runs.writer import RunFolder
-from tfstudy.training.checkpoints import (
-    ENTRY,
-    STATE_KEY,
-    DamagedError,
-    load_checkpoint,
-    load_weights,
-    save_checkpoint,
-    save_weights,
-)
+from tfstudy.launchers.batch import copy_finished
+from tfstudy.launchers.job import Job
+from tfstudy.runs import store
+from tfstudy.runs.files import SEAL, BrokenError, digest_of, open_file, read_plain
+from tfstudy.runs.find import find_run
+from tfstudy.runs.measurement_record import read_measurement
+from tfstudy.runs.store import read_predictions, read_result
+from tfstudy.runs.studyfile import zip_names
+from tfstudy.training.checkpoints import ENTRY, STATE_KEY, DamagedError, load_checkpoint, load_weights, save_checkpoint
+from tfstudy.training.checkpoints import save_weights as share
 
-RUN = "a" * 64
+SETTINGS = {
+    "model": {"dim": 8, "hidden": 8},
+    "data": {"train_examples": 60, "eval_examples": 8},
+    "train": {"steps": 8, "validation_interval": 4, "log_interval": 2},
+    "eval": {"max_examples": 8},
+}
+RUN = ["run", "copying", "--arch", "lstm", "--accelerator", "cpu", "--study", "study", "--quiet"]
+RUN += [word for key, value in flatten(SETTINGS).items() for word in ("--set", f"{key}={value}")]
 CONTROL = "\x1b[2J\x1b]0;title\x07"
 DEEP = b"[" * 100_000
-LINE = b'{"source":"a","target":"a","prediction":"a"}\n'  # of predictions
-WEIGHTS = {"layer.weight": torch.arange(300.0).reshape(20, 15), "layer.bias": torch.zeros(7), "count": torch.tensor(3)}
 
 
-def replaced(name, content):
-    return lambda path: (path / name).write_bytes(content)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """The results of a study of two finished runs, with checkpoints and a measurement."""
+    results = tmp_path_factory.mktemp("trained") / "results"
+    for seed in "01":
+        assert tfstudy(*RUN, "--seed", seed, "--results", results) == 0
+        words = ["measure", f"study/lstm/s{seed}", "entropy", "--save", "--quiet"]
+        assert tfstudy(*words, "--results", results) == 0
+    return results
 
 
-def result_with(**more):
-    return lambda path: edit_result(path, **more)
+@pytest.fixture
+def runs(trained, tmp_path, monkeypatch) -> list[Path]:
+    """The two runs, copied to `results` of the working folder."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained, "results")
+    return [find_run(Path("results"), f"study/lstm/s{seed}") for seed in (0, 1)]
 
 
-def pipe(name):
-    def change(path):
-        (path / name).unlink(missing_ok=True)
-        os.mkfifo(path / name)
+def said(capsys, *words) -> tuple[int, str, str]:
+    """The exit code and output of a command, which must end within a minute, with one line if it refuses."""
+    capsys.readouterr()
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(60)
+    code = tfstudy(*words)
+    signal.alarm(0)
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    assert not {"\x1b", "\x07"} & set(out + err)
+    if code == 2:
+        assert [line[:7] for line in err.splitlines()].count("error: ") == 1, err
+    return code, out, err
+
+
+# Every file, damaged in every way, and what commands make of it
+
+FILES = (
+    "config.yaml",
+    "events.jsonl",
+    "metrics.csv",
+    "result.json",
+    "predictions/test.jsonl.gz",
+    "checkpoints/last.ckpt",
+    "instruments/entropy.json",
+)
+
+
+def flipped(content: bytes) -> bytes:
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "a flipped bit": lambda file, other: file.write_bytes(flipped(file.read_bytes())),
+    "the first half": lambda file, other: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "without the last line": lambda file, other: file.write_bytes(b"".join(file.read_bytes().splitlines(True)[:-1])),
+    "empty": lambda file, other: file.write_bytes(b""),
+    "missing": lambda file, other: file.unlink(),
+    "of another run": lambda file, other: shutil.copyfile(other, file),
+}
+
+
+def numbers(path: Path) -> object:
+    return {name: (scores.n, scores.metrics, scores.slices) for name, scores in read_result(path).splits.items()}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", FILES)
+def test_no_damaged_file_gives_another_number(name, damage, runs, capsys):
+    run, other = runs
+    before, predictions, measured = numbers(run), read_predictions(run, "test"), read_measurement(run, "entropy")
+    _, table, _ = said(capsys, "table", "study", "--seeds", "--format", "md")
+    _, output, _ = said(capsys, "predict", run, "a b", "b a", "--format", "lines", "--quiet")
+    DAMAGES[damage](run / name, other / name)
+
+    code, out, _ = said(capsys, "table", "study", "--seeds", "--format", "md")
+    assert code == 0
+    if out != table:
+        assert run.name in out.split("left out")[1]
+        assert f"{name} is damaged" in out or (name, damage) == ("result.json", "missing")
+    else:
+        assert "/" in name, "every file that is not one of a folder counts"
+    code, out, err = said(capsys, "predict", run, "a b", "b a", "--format", "lines", "--quiet")
+    assert (out, code) == (output, 0) or (code == 2 and run.name in err)
+    for read, sound in ((read_predictions, predictions), (read_measurement, measured)):
+        try:
+            assert read(run, "test" if read is read_predictions else "entropy") == sound
+        except UserError:
+            continue
+    code, _, err = said(capsys, *RUN, "--seed", "0")
+    assert (code == 0 and numbers(run) == before) or (code == 2 and run.name in err)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["config.yaml", "events.jsonl", "checkpoints/last.ckpt", ".progress"])
+def test_no_damaged_file_changes_what_a_resumed_run_becomes(name, damage, trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for seed in "01":
+        killed([*RUN, "--seed", seed], at_row(6))
+    run, other = sorted(Path("results").glob("study/*/*/s*"))
+    DAMAGES[damage](run / name, other / name)
+    code, _, err = said(capsys, *RUN, "--seed", "0")
+    sound = find_run(trained, "study/lstm/s0")
+    if code == 0:
+        assert numbers(run) == numbers(sound)
+        assert (run / "metrics.csv").read_bytes() == (sound / "metrics.csv").read_bytes()
+        assert read_result(run).test_reads == read_result(sound).test_reads
+    else:
+        assert (code, run.name in err) == (2, True)
+
+
+# Records made to do harm
+
+
+def link(name: str, target: str = "outside") -> Callable[[Path], object]:
+    def change(run: Path) -> None:
+        shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(Path(target).resolve())
 
     return change
 
 
-UNSOUND = {  # these runs are left out of tables
-    "deep slices": replaced("result.json", b'{"splits": {"test": {"slices": ' + b'{"a":' * 100_000),
-    "another seed": result_with(seed=7),
-    "another status": result_with(status=f"{CONTROL}done"),
+def pipe(name: str) -> Callable[[Path], object]:
+    def change(run: Path) -> None:
+        (run / name).unlink(missing_ok=True)
+        os.mkfifo(run / name)
+
+    return change
+
+
+def endless(name: str) -> Callable[[Path], object]:
+    """A file of a terabyte without a byte on the disk."""
+    return lambda run: os.truncate(run / name, 1 << 40)
+
+
+def bomb(run: Path) -> None:
+    put_predictions(run, "test", ['{"source":"a","target":"a","prediction":"a"}'] * 99_999)
+
+
+def socket_at(path: Path) -> None:
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as one:
+        here = Path.cwd()
+        os.chdir(path.parent)  # the names of sockets are short
+        one.bind(path.name)
+        os.chdir(here)
+
+
+def deep_slices(run: Path) -> None:
+    body = (run / "result.json").read_bytes().rpartition(SEAL)[0]
+    deep = b',"more":{"a":' + DEEP
+    (run / "result.json").write_bytes(body + deep + SEAL + digest_of(body + deep).encode() + b'"}\n')
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "a lock that is a link": link(".lock"),
+    "a config that is a link": link("config.yaml"),
+    "a log that is a link": link("train.log"),
+    "predictions in a linked folder": link("predictions", "folder"),
+    "a lock that is a hard link": lambda run: ((run / ".lock").unlink(), os.link("outside", run / ".lock")),
+    "a device": link("metrics.csv", "/dev/zero"),
     "a pipe as result": pipe("result.json"),
-    "a large result": replaced("result.json", b" " * 200_001),
-}
-SOUND = {  # these runs are shown, with what can be read of them
-    "a config with aliases": replaced("config.yaml", b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
-    "code in the config": replaced("config.yaml", b"a: !!python/object/apply:os.system [touch ran]\n"),
-    "control characters": result_with(preset=CONTROL, task="a\nb", splits={CONTROL: result()["splits"]["test"]}),
-    "paths as names": result_with(arch="../../x", splits={"../../../x": result()["splits"]["test"]}),
-    "no metrics": result_with(splits={"test": result()["splits"]["test"] | {"n": 0, "metrics": {}}}),
-    "a deep environment": replaced("env.json", b'[{"settings": {"a":' + DEEP),
-    "a bomb": replaced(
-        "predictions/test.jsonl.gz", gzip.compress(b'{"source":"a","target":"a","prediction":"a"}\n' * 9999)
+    "a pipe as events": pipe("events.jsonl"),
+    "a socket": lambda run: socket_at(run / "config.yaml"),
+    "an endless result": endless("result.json"),
+    "endless metrics": endless("metrics.csv"),
+    "a bomb of predictions": bomb,
+    "deep JSON": deep_slices,
+    "aliases": lambda run: put(run, "config.yaml", "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
+    "code in the config": lambda run: put(run, "config.yaml", "a: !!python/object/apply:os.system [touch ran]\n"),
+    "paths as names": lambda run: edit_result(run, arch="../../x", splits={"../../../x": result()["splits"]["test"]}),
+    "control characters": lambda run: edit_result(run, preset=CONTROL, task="a\nb", signatures={"x": CONTROL}),
+    "impossible values": lambda run: edit_result(run, status=f"{CONTROL}done"),
+    "modules of others": lambda run: set_environments(
+        run, {"syntax_trees": dict.fromkeys(["payload", "..x", "", "tasks.../payload", "os." * 5000], "0" * 16)}
     ),
-    "pipes": lambda path: [pipe(name)(path) for name in ("predictions/test.jsonl.gz", "train.log", "env.json")],
-    "binary small files": lambda path: [
-        replaced(name, bytes(range(256)) * 600)(path) for name in ("metrics.csv", "test_reads.csv", "progress.json")
-    ],
 }
 
 
-@pytest.fixture
-def study(tmp_path, monkeypatch) -> Path:
-    """A study of two architectures with two seeds each, all with predictions and curves."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reader, "MAX_BYTES", 200_000)
-    monkeypatch.setattr(reader, "MAX_PREDICTIONS", 200_000)
-    records = [made for seed in (0, 1) for made in (result(seed, 0.2 + seed / 100), rival(seed, 0.8))]
-    study = predict(write(Path("results/study"), *records), (GOLD, GOLD), (GOLD, "a b"))
-    for path in study.glob("*/*/s*"):
-        (path / "metrics.csv").write_text("step,metric,value\n5,train_loss,1.0\n10,train_loss,0.5\n")
-    return study
-
-
-def answers(capsys, *words) -> tuple[int, str, str]:
-    """The exit code and output of a command, which must end, without a traceback or control characters."""
-    code = tfstudy(*words)
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    assert not {"\x1b", "\x07"} & set(out + err)
-    return code, out, err
-
-
-@pytest.mark.parametrize("name", [*UNSOUND, *SOUND])
-def test_a_hostile_record_breaks_no_command(name, study, capsys):
-    victim, other = sorted(study.glob("scan-length/cnn/s*"))
-    (UNSOUND | SOUND)[name](victim)
-    if name in UNSOUND:
-        assert [path for path, _ in read_study(study).left_out] == [victim]
-    code, out, _ = answers(capsys, "table", "study")
-    assert (code, "left out" in out) == (0, name in UNSOUND)
-    assert answers(capsys, "status", "study")[0] == 0
-    code, out, _ = answers(capsys, "list", "runs")
-    assert (code, str(victim) in out) == (0, True)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_record_breaks_no_command_and_reaches_nothing_else(name, runs, capsys, monkeypatch):
+    run, other = runs
+    Path("outside").write_text("mine")
+    Path("folder").mkdir()
+    Path("payload.py").write_text("open('ran', 'w')\n")
+    monkeypatch.syspath_prepend(".")
+    outside = {path: path.stat().st_mtime_ns for path in (Path("outside"), Path("folder"))}
+    HOSTILE[name](run)
+    monkeypatch.setattr(store, "MAX_PREDICTIONS", 1 << 20)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for words in (
-        ["result", victim, "--changes"],
-        ["result", victim, other],
-        ["result", victim],
-        ["errors", victim],
-        ["result", victim, "--log"],
+        ["table", "study"],
+        ["status", "study"],
+        ["list", "runs"],
+        ["result", run],
+        ["result", run, "--log"],
+        ["result", run, "--changes"],
+        ["result", run, other],
+        ["errors", run],
+        ["predict", run, "a b", "--quiet"],
+        ["evaluate", run, "--quiet"],
+        ["measure", run, "entropy", "--save", "--quiet"],
+        ["export", run, "--quiet"],
+        [*RUN, "--seed", "0"],
+        ["grid", "--resume", "study", "--dry-run"],
+        ["report", "study", "--out", "report"],
+        ["pack", "study"],
     ):
-        code, _, err = answers(capsys, *words)
-        assert (code == 2) == (err.count("\n") == 1 and err.startswith("error: "))
-    assert answers(capsys, "grid", "--resume", "study", "--dry-run")[0] in (0, 1)
-    if name in ("deep slices", "control characters", "a bomb"):
-        assert answers(capsys, "report", "study", "--out", "report")[0] == 0
+        code, out, err = said(capsys, *words)
+        assert code in (0, 1, 2), (words, err)
+        if words[0] == "table":
+            assert run.name in out or "left out" not in out
+    copies = [Job(str(path).replace("/study/", "/copy/"), {}) for path in runs]
+    assert len(copy_finished(copies)) <= 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300_000, "kB"
+    assert Path("outside").read_text() == "mine"
+    assert {path: path.stat().st_mtime_ns for path in outside} == outside
     assert not Path("ran").exists()
+    assert "payload" not in sys.modules
+    assert not [path for path in Path("results/copy").rglob("*") if path.is_symlink()]
+    assert {path.name for path in Path().iterdir()} <= {"results", "outside", "folder", "payload.py", "report"}
 
 
-@pytest.fixture
-def finished(tmp_path) -> Path:
-    """A finished run with a digest, and with predictions."""
-    path = finish_run(tmp_path / "s0-abcd1234")
-    folder = RunFolder(path, "")
-    folder.write_predictions("test", [Prediction("a", "b", "b")])
-    folder.finish(decode_result(path))
-    return path
+def test_one_function_opens_regular_files_only(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "file").write_bytes(b"abc")
+    for path in (tmp_path / "pipe", tmp_path / "link", tmp_path, Path("/dev/zero")):
+        with pytest.raises(BrokenError):
+            open_file(path)
+    assert read_plain(tmp_path / "file", 3) == b"abc"
+    with pytest.raises(BrokenError, match="longer than 2 bytes"):
+        read_plain(tmp_path / "file", 2)
+    with pytest.raises(FileNotFoundError):
+        read_plain(tmp_path / "none", 2)
 
 
-def test_a_damaged_result_is_found(finished):
-    file = finished / "result.json"
-    content, sound = file.read_bytes(), replace(decode_result(finished), digest="")
-    for damaged in (b"", b"[]", content[:-1], content[:-50] + bytes(50), content.replace(b'"n": 10', b'"n": 11')):
-        file.write_bytes(damaged)
-        assert not is_finished(finished)
-    generator = random.Random(0)
-    for place in generator.sample(range(len(content)), 200):
-        flipped = bytearray(content)
-        flipped[place] ^= 1 << generator.randrange(8)
-        file.write_bytes(flipped)
-        with suppress(BrokenError):  # a flip in the key of the digest leaves a sound record without one
-            assert replace(decode_result(finished), digest="") == sound, place
-
-
-def test_the_predictions_of_another_run_are_refused(finished):
-    assert len(read_predictions(finished, "test")) == 1
-    RunFolder(finished, "").write_predictions("test", [Prediction("a", "b", "c")])
-    with pytest.raises(UserError, match="not those that were scored"):
-        read_predictions(finished, "test")
-
-
-def test_a_broken_result_is_kept_and_its_run_goes_on_while_another_format_is_left_alone(tmp_path, monkeypatch, capsys):
+def test_a_foreign_folder_that_leads_elsewhere_gets_no_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    small = CONFIG | {"train": {"steps": 2, "validation_interval": 2, "log_interval": 2}, "model": {"dim": 8}}
-    Path("grid.yaml").write_text(json.dumps({"base": small, "axes": {"seed": [0]}}))
-    grid = ["grid", "grid.yaml", "--study", "study", "--accelerator", "cpu", "--quiet"]
-    assert tfstudy(*grid) == 0
-    [file] = Path("results/study").glob("*/*/s*/result.json")
-    splits = json.loads(file.read_text())["splits"]
-    file.write_bytes(file.read_bytes()[:-9])
-    assert tfstudy("run", "--config", file.with_name("config.yaml"), "--study", "study") == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert all(fact in error for fact in ("--restart", "tfstudy grid --resume"))
-    assert tfstudy(*grid) == 0
-    assert file.with_name("result.broken-1.json").exists()
-    assert json.loads(file.read_text())["splits"] == splits
-    file.write_bytes(other := file.read_bytes().replace(b'"format": 2', b'"format": 3'))
-    assert tfstudy(*grid) == 1
-    assert file.read_bytes() == other
+    Path("outside").mkdir()
+    Path("results/study").mkdir(parents=True)
+    Path("results/study/copying-copy").symlink_to(Path("outside").resolve())
+    code, _, err = said(capsys, *RUN)
+    assert (code, "nothing is written through links" in err) == (2, True)
+    assert not list(Path("outside").iterdir())
+
+
+def test_plans_and_zip_files_of_others_are_read_within_bounds(runs, capsys):
+    plans = Path("results/study/.plans")
+    plans.mkdir()
+    for number, content in enumerate((DEEP, b'{"runs": {"a": 3}}', b'{"runs": [1]}', b"\xff")):
+        (plans / f"{number}.json").write_bytes(content)
+    os.mkfifo(plans / "pipe.json")
+    os.mkfifo("results/study/runs.zip")
+    assert zip_names("results/study") == ["runs.zip"]
+    code, out, err = said(capsys, "status", "study")
+    assert (code, "2 of 2 runs finished" in out) == (0, True)
+    assert "left out: results/study/runs.zip" in err
+
+
+# Weights
 
 
 class Command:
@@ -204,24 +317,27 @@ class Command:
         return open, (str(self.path), "w")
 
 
+HASH = "a" * 64
+WEIGHTS = {"layer.weight": torch.arange(300.0).reshape(20, 15), "layer.bias": torch.zeros(7), "count": torch.tensor(3)}
+
+
 def test_no_damaged_or_foreign_checkpoint_is_loaded_and_no_code_in_it_runs(tmp_path):
     path = tmp_path / "last.ckpt"
     content = {"state_dict": {"model.weight": torch.arange(300.0)}, "global_step": 10}
-    sound = content | {"callbacks": {STATE_KEY: {"run": RUN, "best": 1.0}}}
+    sound = content | {"callbacks": {STATE_KEY: {"run": HASH, "best": 1.0}}}
     save_checkpoint(sound, path)
-    assert torch.equal(load_checkpoint(path, RUN)["state_dict"]["model.weight"], torch.arange(300.0))
+    assert torch.equal(load_checkpoint(path, HASH)["state_dict"]["model.weight"], torch.arange(300.0))
     data = path.read_bytes()
-    generator = random.Random(0)
-    places = [generator.randrange(len(data)) for _ in range(150)]
+    places = random.Random(0).sample(range(len(data)), 150)
     damaged = [data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :] for place in places]
     for one in [*damaged, *(data[:length] for length in range(0, len(data), 200)), data + b"\0"]:
         path.write_bytes(one)
         with pytest.raises(DamagedError):
-            load_checkpoint(path, RUN)
+            load_checkpoint(path, HASH)
     for foreign in ({}, 3, {"callbacks": 5}, content, sound | {"more": Command(tmp_path / "ran")}):
         save_checkpoint(foreign, path)
         with pytest.raises(UserError) as error:
-            load_checkpoint(path, RUN)
+            load_checkpoint(path, HASH)
         assert not isinstance(error.value, DamagedError)
     save_checkpoint(sound, path)
     with pytest.raises(UserError, match="belongs to another run"):
@@ -229,7 +345,7 @@ def test_no_damaged_or_foreign_checkpoint_is_loaded_and_no_code_in_it_runs(tmp_p
     assert not (tmp_path / "ran").exists()
 
 
-def refused(path, run=RUN) -> str:
+def refused(path: Path, run: str = HASH) -> str:
     """The message by which shared weights are refused, which is one line."""
     with pytest.raises(UserError) as error:
         load_weights(path, WEIGHTS, run)
@@ -239,8 +355,8 @@ def refused(path, run=RUN) -> str:
 
 def test_no_damaged_or_foreign_shared_weights_are_loaded(tmp_path):
     path = tmp_path / "weights.safetensors"
-    save_weights(WEIGHTS, path, RUN)
-    loaded, data = load_weights(path, WEIGHTS, RUN), path.read_bytes()
+    share(WEIGHTS, path, HASH)
+    loaded, data = load_weights(path, WEIGHTS, HASH), path.read_bytes()
     assert all(torch.equal(loaded[name], WEIGHTS[name]) for name in WEIGHTS)
     end = 8 + struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:end])
@@ -248,7 +364,7 @@ def test_no_damaged_or_foreign_shared_weights_are_loaded(tmp_path):
     headers = (b"", b"null", DEEP[:5000], json.dumps(header).encode())
     damaged = [struct.pack("<Q", len(one)) + one + data[end:] for one in headers]
     damaged += [struct.pack("<Q", length) + data[8:] for length in (0, 1 << 40, (1 << 64) - 1)]
-    places = [random.Random(place).randrange(len(data)) for place in range(100)]
+    places = random.Random(0).sample(range(len(data)), 100)
     damaged += [data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :] for place in places]
     for one in [*damaged, *(data[:length] for length in range(0, len(data), 200)), data + b"\0"]:
         path.write_bytes(one)
@@ -258,78 +374,14 @@ def test_no_damaged_or_foreign_shared_weights_are_loaded(tmp_path):
         ({"layer.bias": torch.zeros(7, dtype=torch.int32)}, "type ('layer.bias')"),
         ({"another": torch.zeros(1)}, "name ('another')"),
     ):
-        save_weights(WEIGHTS | changes, path, RUN)
+        share(WEIGHTS | changes, path, HASH)
         assert fact in refused(path)
-    path.write_bytes(save(WEIGHTS, metadata={ENTRY: RUN}))
+    path.write_bytes(save(WEIGHTS, metadata={ENTRY: HASH}))
     assert "damaged" in refused(path)
     assert "belongs to another run (aaaaaaaa" in refused(path, "b" * 64)
     with pytest.raises(UserError, match="not finite"):
-        save_weights(WEIGHTS | {"layer.bias": torch.full((7,), float("nan"))}, path, RUN)
-    with path.open("r+b") as file:
-        file.truncate(1 << 40)  # without a byte on the disk
+        share(WEIGHTS | {"layer.bias": torch.full((7,), float("nan"))}, path, HASH)
+    os.truncate(path, 1 << 40)
     assert "bytes" in refused(path)
-    shutil.rmtree(path, ignore_errors=True)
-    path.unlink(missing_ok=True)
+    path.unlink()
     assert "can't read" in refused(path)
-
-
-def test_no_module_that_a_record_names_is_imported(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    Path("payload.py").write_text("open('ran', 'w')\n")
-    path = finish_run(Path(planned("0")[0].path))
-    (path / "config.yaml").write_text(json.dumps(CONFIG))
-    names = [
-        "payload",
-        "antigravity",
-        "..x",
-        "",
-        "tasks.../payload",
-        "tasks.payload\x00",
-        "tasks.\x1b[2J",
-        "os." * 5000,
-    ]
-    known = {"tfstudy.training.module": "0" * 16, "tasks.vanished": "0" * 16}
-    entry = ENVIRONMENT | {"syntax_trees": dict.fromkeys(names, "0" * 16) | known}
-    (path / "env.json").write_text(json.dumps([entry]))
-    assert tfstudy("result", path, "--changes") == 0
-    captured = capfd.readouterr()
-    assert "the code of 2 modules has changed" in captured.out
-    assert "tfstudy.tasks.vanished (no longer exists), tfstudy.training.module" in captured.out
-    assert (captured.err, "\x1b[2J" in captured.out) == ("", False)
-    assert not Path("ran").exists()
-    assert not {"payload", "antigravity"} & set(sys.modules)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=5), children, max_size=3),
-    max_leaves=8,
-)
-FIELDS = {kind: st.dictionaries(st.sampled_from(kind.__struct_fields__), VALUES) for kind in (Result, Environment)}
-PROFILE = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@PROFILE
-@given(more=FIELDS[Result], entries=st.lists(FIELDS[Environment], max_size=3) | VALUES)
-def test_any_values_of_a_record_are_read_or_refused(tmp_path, more, entries):
-    (tmp_path / "result.json").write_text(json.dumps(result() | more))
-    broken = broken_because(tmp_path)
-    assert broken.startswith("the result ") or decode_result(tmp_path).status in ("finished", "diverged")
-    (tmp_path / "env.json").write_text(json.dumps(entries))
-    assert all(isinstance(entry.versions, dict) for entry in read_environments(tmp_path))
-
-
-@PROFILE
-@given(
-    content=st.binary(max_size=200)
-    | st.text(alphabet='{}[]",:0123456789eE.-\n\x00stepvalu', max_size=80).map(str.encode)
-)
-def test_any_bytes_in_the_small_files_are_read_or_ignored(tmp_path, content):
-    for name in ("env.json", "progress.json", "failed.json", "test_reads.csv", "metrics.csv", "result.json"):
-        (tmp_path / name).write_bytes(content)
-    read_environments(tmp_path), read_progress(tmp_path), read_metrics(tmp_path)
-    assert read_failure(tmp_path) is not None
-    assert all(count > 0 for count in read_test_reads(tmp_path).values())
-    with pytest.raises(BrokenError):
-        decode_result(tmp_path)

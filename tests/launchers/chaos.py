@@ -98,7 +98,7 @@ def _progress(run: Path) -> str:
     if not (run / "checkpoints" / "last.ckpt").exists():
         return "before the first checkpoint"
     try:
-        step = json.loads((run / "progress.json").read_text())["step"]
+        step = json.loads((run / ".progress").read_text())["step"]
     except (OSError, ValueError, KeyError):
         step = 0
     return "in evaluation" if step >= COPYING["base"]["train"]["steps"] else "in training, after a checkpoint"

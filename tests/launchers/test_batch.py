@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 
+from tests.example_records import edit_result, put
 from tests.example_study import finish_run, planned
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
@@ -70,6 +71,7 @@ def test_a_run_that_another_study_has_finished_is_copied(tmp_path):
     finish_run(there)
     for name in ("checkpoints/last.ckpt", "metrics.csv", ".lock"):
         (there / name).write_text(name)
+    edit_result(there)
     jobs = [Job(str(here), {}), Job(str(here)[:-1] + "2", {})]
     assert copy_finished(jobs) == jobs[:1]
     assert (here / "metrics.csv").read_text() == "metrics.csv"
@@ -85,7 +87,7 @@ def finish(job, train_seconds=0.0, evaluate_seconds=0.0, **more):
     """A finished run with the config of a job, in another study."""
     path = Path(str(job.path).replace("/study/", "/before/"))
     finish_run(path, train_seconds=train_seconds, evaluate_seconds=evaluate_seconds, train_tokens=1, **more)
-    (path / "config.yaml").write_text(yaml.safe_dump(job.config))
+    put(path, "config.yaml", yaml.safe_dump(job.config))
     return path
 
 
@@ -122,7 +124,7 @@ def test_runs_of_another_split_count_only_where_there_is_none_of_the_same():
 def test_damaged_and_failed_runs_do_not_count():
     jobs = with_training("0-3")
     for text, job in zip(("", "train: 1", "[", "train: {steps: x}"), jobs, strict=True):
-        (finish(job, train_seconds=1) / "config.yaml").write_text(text)
+        put(finish(job, train_seconds=1), "config.yaml", text)
     (failed,) = with_training("5")
     finish(failed, train_seconds=1, status="diverged", reason="loss is not finite")
     assert estimates(jobs) == {}

@@ -23,6 +23,8 @@ from typing import Any
 import pytest
 
 from tfstudy.launchers.job import Job
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.store import failure_of, open_run
 
 pytestmark = pytest.mark.slow
 SLURM = Path(__file__).parent / "slurm.sh"
@@ -348,7 +350,7 @@ def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_mac
     assert resumed(lost)
     assert_same(tmp_path, local())
     assert_no_process_is_left(tmp_path)
-    assert not list(tmp_path.glob("s/*/*/*/failed.json")), "neither is a failure of a run"
+    assert not [path for path in find_runs(tmp_path) if failure_of(open_run(path))], "neither is a failure of a run"
 
 
 def test_a_second_submission_does_no_harm(path, local, tmp_path):

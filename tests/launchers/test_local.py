@@ -18,6 +18,7 @@ from tfstudy.launchers.job import Job
 from tfstudy.launchers.local import Local, MultiProcessService, local
 from tfstudy.launchers.supervisor import RETRYING, supervise
 from tfstudy.runs.files import is_locked
+from tfstudy.runs.store import failure_of, open_run
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "65", "1.5"])
@@ -80,7 +81,7 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
     stopper.join()
     assert any(processes)
     assert not any(is_locked(Path(job.path)) for job in jobs)
-    assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
+    assert not any(failure_of(open_run(Path(job.path))) for job in jobs), "an interrupted run has not failed"
 
 
 def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):

@@ -1,6 +1,5 @@
 """What is submitted to Slurm, and what a job does on its node; `test_clusters.py` starts a real cluster."""
 
-import json
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import slurm
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.slurm import Work, check_private, parameters
+from tfstudy.runs.store import failure_of, open_run
 
 GRID = ("grid", "--task", "copying", "--arch", "lstm", "--seed", "0-2", "--accelerator", "cpu", "--launcher", "slurm")
 
@@ -136,8 +136,7 @@ def end(tmp_path, monkeypatch):
             Work(job, ".", 0.0)()
         except SystemExit as error:
             said = error.code
-        failure = Path(job.path) / "failed.json"
-        return len(left), said, json.loads(failure.read_text()) if failure.exists() else None
+        return len(left), said, failure_of(open_run(Path(job.path)))
 
     handler = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(slurm, "SIGNAL_DELAY", 0.0)
@@ -151,13 +150,13 @@ def test_a_run_that_fails_is_retried_once_in_its_job(end):
 
 def test_a_run_that_fails_twice_says_why_in_its_folder_and_fails_its_job(end):
     left, said, failure = end((FAILED, "ValueError"), (OUT_OF_MEMORY, ""), (SUCCEEDED, ""))
-    assert (left, failure["reason"], failure["attempts"]) == (1, "out of memory", 2)
+    assert (left, failure.reason, failure.attempts) == (1, "out of memory", 2)
     assert said.endswith("s0-12345678 failed: out of memory")
 
 
 def test_a_refused_run_is_not_tried_again(end):
     left, said, failure = end((REFUSED, "unknown key"), (SUCCEEDED, ""))
-    assert (left, failure["reason"], failure["attempts"]) == (1, "unknown key", 1)
+    assert (left, failure.reason, failure.attempts) == (1, "unknown key", 1)
     assert said
 
 

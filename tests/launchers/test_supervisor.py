@@ -1,7 +1,6 @@
 """What runs next, what is retried and what is given up, on an executor whose jobs end as the test decides."""
 
 import fcntl
-import json
 import threading
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from tests.example_study import finish_run
 from tfstudy.launchers import Executor, JobExit, supervisor
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.supervisor import supervise
+from tfstudy.runs.store import failure_of, open_run
 
 
 class FakeExecutor(Executor):
@@ -79,8 +79,9 @@ def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
     summary = supervise(jobs, FakeExecutor({"b": [FAILED, -11]}))
     assert names(summary.finished) == list("acd")
     assert summary.failed == {jobs[1].path: "ended by signal 11"}
-    note = json.loads(Path(jobs[1].path, "failed.json").read_text())
-    assert note == {"reason": "ended by signal 11", "attempts": 2, "log": ["step 1", "Traceback", "ValueError: no"]}
+    note = failure_of(open_run(Path(jobs[1].path)))
+    assert (note.reason, note.attempts) == ("ended by signal 11", 2)
+    assert note.log == ["step 1", "Traceback", "ValueError: no"]
 
 
 def test_the_reason_of_a_refused_run_is_the_last_error_in_its_log(jobs):

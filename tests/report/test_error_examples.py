@@ -15,7 +15,7 @@ from tfstudy.evaluation.breakdown import first_error, summarize_errors
 from tfstudy.report.error_examples import DOTS, alignment, error_kind_lines, error_values
 from tfstudy.report.plots.bars import shares_by_seed
 from tfstudy.report.study_page import build_page
-from tfstudy.runs.reader import read_predictions
+from tfstudy.runs.store import read_predictions
 
 
 def lines(target, prediction, width=60):
@@ -126,4 +126,4 @@ def test_a_count_of_errors_that_is_none_is_not_believed(tmp_path, n):
     edit_result(path, splits=splits)
     [(left_out, reason)] = read_finished_runs(study).left_out
     assert left_out == path
-    assert "the result is broken" in reason
+    assert "result.json is damaged" in reason

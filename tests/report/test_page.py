@@ -1,6 +1,5 @@
 """The report of a study: complete, valid, escaped, without links and requests; it overwrites nothing else."""
 
-import json
 import os
 import re
 from html.parser import HTMLParser
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import ENVIRONMENT, result, rival, three_architectures, write
+from tests.example_records import ENVIRONMENT, edit_result, result, rival, set_environments, three_architectures, write
 from tests.example_tables import rows
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.analysis.summary import conditions
@@ -200,7 +199,7 @@ def test_a_large_study_has_no_figures_and_the_page_says_why(study, monkeypatch):
 
 def summary(study, *command):
     for run in study.glob("*/*/s*") if command else ():
-        (run / "env.json").write_text(json.dumps([ENVIRONMENT | {"arguments": list(command)}]))
+        set_environments(run, ENVIRONMENT | {"arguments": list(command)})
     return summarize_study(read_finished_runs(study), rows(study))
 
 
@@ -238,7 +237,9 @@ def test_the_protocol_lists_once_what_all_conditions_share(study, no_figures):
 
 def test_what_a_record_lacks_is_unknown(tmp_path):
     study = write(tmp_path / "study", result(0, overlap={}))
-    next(study.glob("*/*/*/test_reads.csv")).unlink()
+    [run] = study.glob("*/*/*")
+    (run / "events.jsonl").write_bytes(b"")
+    edit_result(run)
     facts = measured_how(rows(study)[0])
     assert {facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
     assert {facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
-from tests.example_records import result, write
+from tests.example_records import put, result, write
 from tfstudy.analysis.frame import read_study
 from tfstudy.evaluation.breakdown import KINDS
 from tfstudy.report.plots import all_plots, make_plot
@@ -78,7 +78,7 @@ def with_metrics(tmp_path, made, *columns):
     study = write(tmp_path, *made)
     for one, values in zip(made, columns, strict=True):
         lines = [f"{50 * (n + 1)},{metric},{x}" for metric, own in values.items() for n, x in enumerate(own)]
-        (folder(study, one) / "metrics.csv").write_text("\n".join(["step,metric,value", *lines]) + "\n")
+        put(folder(study, one), "metrics.csv", "\n".join(["step,metric,value", *lines]) + "\n")
     return study
 
 
@@ -150,7 +150,7 @@ def configured(study, **configs):
     """Writes the config of each experiment."""
     for path in study.glob("*/*/*/config.yaml"):
         tree = json.loads(path.read_text())
-        path.write_text(json.dumps({"seed": tree["seed"]} | configs[tree["model"]["dim"]]))
+        put(path.parent, path.name, json.dumps({"seed": tree["seed"]} | configs[tree["model"]["dim"]]))
     return study
 
 

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import pytest
 
 from tests.example_plots import PART, drawn, folder, legend, predict, runs, tagged, texts
-from tests.example_records import result, write
+from tests.example_records import put, result, write
 from tests.example_tables import rows
 from tfstudy.analysis.frame import read_study
 from tfstudy.cli import main
@@ -145,7 +145,7 @@ def test_the_caption_gives_seeds_steps_of_training_and_sizes_as_ranges_where_the
     large = runs("cnn", 0.5, step=5000, parameters=412_000)
     study = write(tmp_path, *small, *large)
     for path in study.rglob("lstm/*/config.yaml"):  # `step` is that of the best weights
-        path.write_text(path.read_text().replace("3000", "3500"))
+        put(path.parent, path.name, path.read_text().replace("3000", "3500"))
     found = rows(study)
     assert run_caption(found) == "1 to 2 seeds per condition; 3,500 to 5,000 steps; 48.8k to 0.412M parameters"
     assert run_caption(found[1:]) == "2 seeds per condition; 3,500 steps; 48.8k parameters"
@@ -162,7 +162,7 @@ def study_with_everything(folder_, setting="", **more):
     study = write(folder_, *made)
     for one in made:
         predict(study, one, ("x", "a b", "a b", {}), ("y", "a b", "a", {}))
-        (folder(study, one) / "metrics.csv").write_text("step,metric,value\n50,train_loss,1\n100,train_loss,0.1\n")
+        put(folder(study, one), "metrics.csv", "step,metric,value\n50,train_loss,1\n100,train_loss,0.1\n")
     return read_study(study)
 
 

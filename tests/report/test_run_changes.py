@@ -5,13 +5,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import result, write
+from tests.example_records import result, set_environments, write
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
 from tfstudy.report.run_changes import examine, verdict_lines
+from tfstudy.runs.store import read_environments
 from tfstudy.runs.writer import write_failure
 
 SETTINGS = ["data.train_examples=60", "data.eval_examples=10", "train.steps=2", "train.warmup_steps=1"]
@@ -45,9 +47,9 @@ def why(path: Path) -> str:
 
 
 def edit_record(path: Path, change: Callable[[dict], object]) -> None:
-    entries = json.loads((path / "env.json").read_text())
+    entries = [msgspec.to_builtins(entry) for entry in read_environments(path)]
     change(entries[-1])
-    (path / "env.json").write_text(json.dumps(entries))
+    set_environments(path, *entries)
 
 
 def edit_config(path: Path, old: str, new: str) -> None:
@@ -109,6 +111,8 @@ def test_data_that_are_missing_are_reported_but_outdate_nothing(run, monkeypatch
 )
 def test_an_edited_config_is_reported_with_the_key_and_both_values(run, old, new, facts):
     edit_config(run, old, new)
+    assert "unknown: config.yaml is damaged" in why(run)
+    (run / "result.json").unlink()
     text = why(run)
     assert "outdated:" in text
     [line] = [line for line in text.splitlines() if "config: " in line]
@@ -118,6 +122,7 @@ def test_an_edited_config_is_reported_with_the_key_and_both_values(run, old, new
 def test_a_setting_that_has_become_the_default_and_an_unknown_key_are_reported(run):
     edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
     assert "config: train.beta2 = 0.98 has become the default" in why(run)
+    (run / "result.json").unlink()
     edit_config(run, "dim: 8", "dmi: 8")
     assert "no longer valid" in why(run)
     assert "'model.dim'" in why(run)
@@ -126,17 +131,17 @@ def test_a_setting_that_has_become_the_default_and_an_unknown_key_are_reported(r
 def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_without_one_nothing_is_known(run):
     edit_record(run, lambda entry: entry.update(data="0" * 64))
     assert "record: " in why(run)
-    (run / "env.json").unlink()
-    assert "unknown" in why(run)
+    (run / "events.jsonl").unlink()
+    assert "unknown: events.jsonl is damaged: it is missing" in why(run)
 
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
     retry = f"`tfstudy grid --resume runs --results {run.parents[3]}` resumes it"
-    assert f"interrupted at step 2 of 2; {retry}" in why(run)
+    assert f"interrupted; {retry}" in why(run)
     assert "not finished: its settings" in why(run)
     write_failure(run, "out of memory", 2)
-    assert "failed at step 2 of 2: out of memory" in why(run)
+    assert "failed: out of memory" in why(run)
 
 
 def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, capsys):

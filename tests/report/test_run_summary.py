@@ -9,8 +9,8 @@ from tests.example_records import result as record
 from tests.example_records import write
 from tests.example_study import SCORES
 from tfstudy.report.run_summary import length_lines, published_figures, published_parts, show, summary
-from tfstudy.runs.reader import read_result
 from tfstudy.runs.schema import FORMAT, Lengths, Result
+from tfstudy.runs.store import read_result
 
 
 def result(split: str, **changes) -> Result:

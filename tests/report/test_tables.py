@@ -1,13 +1,12 @@
 """Tables of studies, from example records."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import ENVIRONMENT, result, rival, write
+from tests.example_records import ENVIRONMENT, put, result, rival, set_environments, write
 from tests.example_tables import columns, compared, rows
 from tests.example_tables import notes as notes_of
 from tfstudy.analysis.summary import more_seeds, swapped
@@ -70,7 +69,7 @@ def test_l90_is_the_median_of_seeds(tmp_path):
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path, dim, labels):
     study = write(tmp_path, result(0), result(1, experiment="other", run="ab"))
     path = study / "scan-length" / "lstm" / "s1-ab" / "config.yaml"
-    path.write_text(path.read_text().replace("other", dim))  # with the same settings they differ in their hash
+    put(path.parent, path.name, path.read_text().replace("other", dim))  # they still differ in their hash
     assert [(len(row.runs), row.preset_label) for row in rows(study)] == [(1, x) for x in labels]
 
 
@@ -210,7 +209,7 @@ def test_a_report_loads_no_torch(tmp_path):
     study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
     settings = {"task": "scan", "arch": "lstm", "data": {"split": "length"}}
     for run in study.glob("*/*/*"):  # runs record their settings, else those of the preset would be resolved
-        (run / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": settings}]))
+        set_environments(run, ENVIRONMENT | {"settings": settings})
     does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
     command = [sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", "report", "--out", "x"]
     subprocess.run([*command, "--results", str(study.parent)], check=True, cwd=tmp_path)

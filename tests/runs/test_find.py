@@ -14,7 +14,7 @@ from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.runs.files import utc_now
 from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
-from tfstudy.runs.reader import read_environments, read_result
+from tfstudy.runs.store import read_environments, read_result
 from tfstudy.runs.writer import archive
 
 

@@ -1,6 +1,5 @@
 """The hash of a run: what changes it, what does not, and that the committed runs still have theirs; its environment."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from tfstudy.config.trees import merge
 from tfstudy.runs.environment import code_digest, code_digests, environment, recorded_words
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import Identity, identify, settings_of
-from tfstudy.runs.reader import read_config
-from tfstudy.runs.studyfile import read_bytes
+from tfstudy.runs.store import read_bytes, read_config, read_environments, read_result
 
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
 
@@ -74,12 +72,12 @@ def test_committed_runs_keep_their_hash_and_name():
     runs = [path for study in STUDIES for path in find_runs(study)]
     assert len(runs) > 1000
     for path in runs:
-        result, [*_, entry] = (json.loads(read_bytes(path / name)) for name in ("result.json", "env.json"))
-        found = identify(resolve(read_config(path)), entry["data"], entry["code_versions"])
-        assert (result["run"], result["experiment"]) == (found.hash, found.experiment), path
-        assert path.name == f"s{result['seed']}-{found.hash[:8]}"
+        result, [*_, entry] = read_result(path), read_environments(path)
+        found = identify(resolve(read_config(path)), entry.data, entry.code_versions)
+        assert (result.run, result.experiment) == (found.hash, found.experiment), path
+        assert path.name == f"s{result.seed}-{found.hash[:8]}"
         assert read_bytes(path / "config.yaml").startswith(f"# tfstudy run {found.hash}\n".encode()), path
-        assert entry["settings"] == found.settings, path
+        assert entry.settings == found.settings, path
 
 
 def test_the_environment_records_settings_versions_and_code_but_no_torch_is_needed():

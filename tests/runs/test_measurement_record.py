@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.example_study import finish_run
 from tfstudy.errors import UserError
+from tfstudy.runs.files import sealed
 from tfstudy.runs.measurement_record import (
     Chart,
     Measurement,
@@ -26,8 +28,7 @@ def record(rows=ROWS, name="entropy", chart=CHART, **settings):
 
 @pytest.fixture
 def run(tmp_path):
-    (tmp_path / "result.json").write_text(json.dumps({"run": RUN}))
-    return tmp_path
+    return finish_run(tmp_path, run=RUN)
 
 
 def test_what_is_saved_is_read_back_with_the_same_rows(run):
@@ -75,7 +76,9 @@ def test_the_digest_depends_on_the_instrument_its_version_and_its_settings_but_n
 )
 def test_a_file_with_impossible_values_is_refused_with_the_reason(run, change, reason):
     file = save_measurement(run, record(examples=5))
-    file.write_text(json.dumps(change(json.loads(file.read_text()))))
+    tree = json.loads(file.read_text())
+    del tree["sha256"]
+    file.write_bytes(sealed(change(tree)))
     with pytest.raises(UserError, match=reason):
         read_measurement(run, "entropy")
 
@@ -86,6 +89,7 @@ def test_numbers_are_finite_when_saved_and_when_read(run):
     with pytest.raises(ValueError, match="the same keys"):
         record([{"length": 1, "entropy": 1.0}, {"entropy": 1.0, "length": 1}], chart=Chart("line", "length", "entropy"))
     file = save_measurement(run, record())
-    file.write_text(file.read_text().replace("0.2", "1e999"))
-    with pytest.raises(UserError, match="broken"):
-        read_measurement(run, "entropy")
+    for number in ("1e999", "0.3"):
+        file.write_text(file.read_text().replace("0.2", number))
+        with pytest.raises(UserError, match="broken"):
+            read_measurement(run, "entropy")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_records import put
 from tests.example_study import finish_run, planned, running_elsewhere, start_run
 from tests.interrupted_runs import die
 from tfstudy.config.trees import flatten
@@ -21,9 +22,9 @@ from tfstudy.experiment.finished import load
 from tfstudy.launchers.batch import copy_finished
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.pack import pack_study, unzip_study
-from tfstudy.runs.reader import broken_because, read_metrics, read_predictions, read_result
 from tfstudy.runs.status import study_runs
-from tfstudy.runs.studyfile import exists, names_in, read_bytes
+from tfstudy.runs.store import broken_because, read_bytes, read_metrics, read_predictions, read_result
+from tfstudy.runs.studyfile import exists, names_in
 
 SETTINGS: dict[str, Any] = {
     "task": "copying",
@@ -342,7 +343,7 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
 def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     runs = small_study(0, 1)
-    (runs[0] / "metrics.csv").write_text("step,metric,value\n" + "1,loss,2.5\n" * 9)
+    put(runs[0], "metrics.csv", "step,metric,value\n" + "1,loss,2.5\n" * 9)
     pack_study(Path("results/study"))
     file = Path("results/study/runs.zip")
     with zipfile.ZipFile(file) as archive:
@@ -354,11 +355,12 @@ def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch, capsys)
     for at in members.values():
         content[at] ^= 0xFF
     file.write_bytes(content)
-    assert "result.json is damaged in results/study/runs.zip" in broken_because(runs[0])
-    assert read_metrics(runs[0]) == []
+    assert "result.json is damaged: in results/study/runs.zip" in broken_because(runs[0])
+    with pytest.raises(UserError, match="damaged"):
+        read_metrics(runs[0])
     assert read_result(runs[1]).task == "copying"
     assert [run.state for run in study_runs(Path("results/study"))] == ["failed", "finished"]
     assert tfstudy("pack", "study", "--undo") == 2
-    assert "is damaged in results/study/runs.zip" in capsys.readouterr().err
+    assert "is damaged: in results/study/runs.zip" in capsys.readouterr().err
     assert file.exists()
     assert [path for path in Path("results/study").rglob("s*-*") if path.is_dir()] == []

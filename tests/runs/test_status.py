@@ -15,11 +15,21 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
 from tfstudy import RESULTS, tasks
 from tfstudy.errors import UserError
-from tfstudy.runs.files import command_again, results_folder
-from tfstudy.runs.reader import RESULTS as DECODER
-from tfstudy.runs.reader import WEIGHTS, find_weights, has_weights, read_progress, read_result
-from tfstudy.runs.schema import Prediction, Progress, Result
+from tfstudy.runs.files import command_again, results_folder, sealed
+from tfstudy.runs.schema import Prediction, Progress, ReadTest, Result
 from tfstudy.runs.status import run_status, seconds_left
+from tfstudy.runs.store import RESULTS as DECODER
+from tfstudy.runs.store import (
+    WEIGHTS,
+    broken_because,
+    find_weights,
+    has_weights,
+    last_start,
+    read_progress,
+    read_result,
+    read_test_reads,
+)
+from tfstudy.runs.writer import add_events
 
 
 @pytest.fixture(autouse=True)
@@ -29,43 +39,46 @@ def _reverse(tmp_path, monkeypatch):
         yield
 
 
-def test_a_run_reports_its_steps_speed_preset_and_command():
+def test_a_killed_run_leaves_its_last_report_and_its_events_tell_what_happened_to_it():
     before = time.time()
-    assert tfstudy(*command()) == 0
-    progress = read_progress(folder())
-    assert (progress.step, progress.steps, progress.attempt, progress.resumed_after) == (40, 40, 1, 0)
-    assert 0 < progress.seconds_per_step < 10
-    assert progress.preset == "default"
-    assert not progress.tuning
-    assert before <= progress.updated <= time.time()
-    assert progress.started == read_result(folder()).started
-
-
-def test_a_killed_run_leaves_its_last_report_and_a_resumed_one_counts_its_attempts():
     killed(command(), at_row(35))
-    before = read_progress(folder())
-    assert (before.step, before.steps) == (30, 40), "as of the last validation"
+    report = read_progress(folder())
+    assert (report.step, report.steps, report.resumed_after) == (30, 40, 0), "as of the last validation"
+    assert 0 < report.seconds_per_step < 10
+    assert before <= report.updated <= time.time()
     status = run_status(folder())
     assert (status.state, status.step, status.steps) == ("interrupted", 30, 40)
     assert status.seconds_left is None, "nothing is running"
     assert tfstudy(*command()) == 0
-    after = read_progress(folder())
-    assert (after.step, after.attempt, after.resumed_after) == (40, 2, 30)
-    assert after.started == before.started
-    assert read_result(folder()).started == before.started
+    events = [json.loads(line) for line in (folder() / "events.jsonl").read_text().splitlines()]
+    kinds = ["started", "steps computed", "started", "resumed", "steps computed", "scored", "test read", "scored"]
+    assert [event["event"] for event in events] == [*kinds, "finished"]
+    assert events[3]["step"] == 30
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    assert read_result(folder()).started == events[0]["time"]
+    assert not (folder() / ".progress").exists()
+    assert last_start(folder()).preset == "default"
+
+
+def test_an_incomplete_last_event_is_dropped_and_a_damaged_one_is_not_believed(tmp_path):
+    add_events(tmp_path, ReadTest(split="a", reason="run"), ReadTest(split="b", reason="run"))
+    content = (tmp_path / "events.jsonl").read_bytes()
+    (tmp_path / "events.jsonl").write_bytes(content[:-9])
+    assert read_test_reads(tmp_path) == {"a": 1}
+    add_events(tmp_path, ReadTest(split="c", reason="run"))
+    assert read_test_reads(tmp_path) == {"a": 1, "c": 1}
+    (tmp_path / "events.jsonl").write_bytes(content.replace(b'"a"', b'"c"'))
+    assert "events.jsonl is damaged" in broken_because(tmp_path)
+    assert read_test_reads(tmp_path) == {}
 
 
 def test_a_broken_report_is_no_report_and_a_broken_result_a_failure_with_a_reason(tmp_path):
     assert run_status(tmp_path) is None, "not started"
-    (tmp_path / "config.yaml").touch()
-    for text in ("", "{", '{"step": -1, "steps": 5}', '{"step": "x"}'):
-        (tmp_path / "progress.json").write_text(text)
+    (tmp_path / "config.yaml").write_text("task: copying")
+    for content in (b"", b"{", b'{"step": 1, "steps": 5}', sealed({"step": -1, "steps": 5}), sealed({"step": "x"})):
+        (tmp_path / ".progress").write_bytes(content)
         assert read_progress(tmp_path) is None
         assert run_status(tmp_path).steps == 0
-    assert tfstudy(*command()) == 0
-    (folder() / "progress.json").write_text("{")
-    (folder() / "result.json").unlink()
-    assert tfstudy(*command()) == 0
     (tmp_path / "result.json").write_text('{"format": 99}')
     status = run_status(tmp_path)
     assert (status.state, "format 99" in status.reason) == ("failed", True)

@@ -20,9 +20,9 @@ from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, write_atomically
 from tfstudy.runs.identity import identify
-from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, Slice, SplitScores
-from tfstudy.runs.writer import RunFolder, open_run
+from tfstudy.runs.store import read_predictions, read_result
+from tfstudy.runs.writer import RunFolder, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_the_result_is_the_last_file_of_a_run():
     assert tfstudy(*command()) == 0
     times = {path.name: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file()}
     assert max(times, key=times.get) == "result.json"
-    names = {"config.yaml", "env.json", "metrics.csv", "train.log", "result.json", "test_reads.csv"}
+    names = {"config.yaml", "events.jsonl", "metrics.csv", "train.log", "result.json"}
     assert names <= times.keys()
     assert not list(folder().rglob("*.part"))
 
@@ -80,6 +80,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path):
     part = {"n": 2, "metrics": {"exact_match": 0.5}, "exact_match_interval": (0.1, 0.9)}
     scores = SplitScores.create("test", part | {"slices": {"length": {"3": part}}, "mean_over_lengths": {"x": 0.5}})
     result = example_result(splits={"test": scores}, lengths=Lengths(3, None, 3, {"3": {"n": 2, "exact_match": 0.5}}))
+    (tmp_path / "config.yaml").touch()
     RunFolder(tmp_path, "0" * 64).finish(result)
     found = read_result(tmp_path)
     assert found.splits["test"].slices["length"]["3"] == Slice(2, {"exact_match": 0.5}, (0.1, 0.9))
@@ -103,15 +104,6 @@ def test_the_same_predictions_are_the_same_bytes(tmp_path, monkeypatch):
         '"tags": {"length": 2}}'
     )
     assert read_predictions(tmp_path, "test") == rows
-
-
-def test_rewinding_drops_later_rows_and_a_half_written_last_line(tmp_path):
-    path = tmp_path / "metrics.csv"
-    path.write_text("step,metric,value\n5,a,1.0\n10,a,2.0\n10,b,3.0\n15,a,4.0\n10,hal")
-    RunFolder(tmp_path, "").rewind(10)
-    assert path.read_text() == "step,metric,value\n5,a,1.0\n10,a,2.0\n10,b,3.0\n"
-    RunFolder(tmp_path, "").rewind(0)
-    assert path.read_text() == "step,metric,value\n"
 
 
 @pytest.fixture
@@ -144,7 +136,7 @@ def test_a_really_full_disk_is_reported_and_the_same_command_resumes_with_space(
     assert_same(folder(path / "results"), folder(Path("others")))
 
 
-ATTEMPT = ("env.json", "progress.json")  # every attempt adds to these
+ATTEMPT = ("events.jsonl", ".progress")  # every attempt adds to these
 
 
 def files(path: Path) -> dict[Path, bytes]:
@@ -239,8 +231,8 @@ def test_a_run_can_start_while_another_process_looks_at_its_lock(tmp_path, monke
     with (path / ".lock").open("w+") as observer:
         fcntl.flock(observer, fcntl.LOCK_SH)
         monkeypatch.setattr("time.sleep", lambda _: fcntl.flock(observer, fcntl.LOCK_UN))
-        with open_run(path, config, identify(config, "", {})):
+        with write_run(path, config, identify(config, "", {})):
             assert is_locked(path)
             monkeypatch.setattr("time.sleep", lambda _: None)
-            with pytest.raises(BusyError, match="process"), open_run(path, config, identify(config, "", {})):
+            with pytest.raises(BusyError, match="process"), write_run(path, config, identify(config, "", {})):
                 pass

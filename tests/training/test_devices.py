@@ -11,7 +11,7 @@ import pytest
 from tests.interrupted_runs import ARCHITECTURES, command
 from tests.training.small_training import metrics
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.store import read_result
 
 
 def shell(results: str, *more: str, arch: str = "lstm") -> Path:

@@ -10,7 +10,7 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.config.schema import TrainConfig
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.store import read_result
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loss as training
 from tfstudy.training.fit import fit

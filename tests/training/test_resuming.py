@@ -15,7 +15,7 @@ from tfstudy.config.resolve import overrides, resolve
 from tfstudy.errors import UserError
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.store import read_result
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
 from tfstudy.training.checkpoints import (
     STATE_KEY,

@@ -19,7 +19,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.api import RunOptions
 from tfstudy.runs.find import find_runs, studies
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.store import read_result, read_test_reads
 from tfstudy.tuning.presets import NAME, preset_text, save_presets, sections
 from tfstudy.tuning.search import (
     IncompleteSearchError,
@@ -104,7 +104,7 @@ def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated(sco
         assert result.test_reads == {}
         assert list(result.splits) == ["validation"]
         assert [path.name for path in (each.path / "predictions").iterdir()] == ["validation.jsonl.gz"]
-        assert not (each.path / "test_reads.csv").exists()
+        assert read_test_reads(each.path) == {}
         assert math.isfinite(each.loss)
 
 
@@ -171,7 +171,7 @@ def test_trials_are_no_study_and_their_test_sets_stay_unread(scores, capsys):
     }.items():
         assert tfstudy(*words) == 2
         assert fact in capsys.readouterr().err
-    assert not (path / "test_reads.csv").exists()
+    assert read_test_reads(path) == {}
 
 
 def test_a_run_is_not_used_as_a_trial_nor_a_trial_as_a_run(scores):

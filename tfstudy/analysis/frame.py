@@ -9,19 +9,18 @@ contradictory (another record of the same run has different results). Imports no
 """
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.config.trees import MAX_BYTES, flatten, parse_yaml
+from tfstudy.config.trees import flat_yaml, flatten
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.code_versions import last_environment, missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
-from tfstudy.runs.reader import decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
-from tfstudy.runs.studyfile import BrokenError, exists, packed_runs, read_bytes
+from tfstudy.runs.store import open_run, read_test_reads
+from tfstudy.runs.studyfile import packed_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,18 +139,15 @@ def read_finished_runs(root: Path) -> Study:
 
 def read_record(path: Path) -> RunRecord | str:
     """Return the run of this folder, or the reason why it is left out."""
-    if not has_result(path):
+    run = open_run(path)
+    if run.broken:
+        return str(run.broken)
+    if not (result := run.result):
         return UNFINISHED
-    try:
-        result = decode_result(path)
-    except BrokenError as error:
-        return str(error)
     if result.smoke:
         return SMOKE
     if result.tuning:
         return TRIAL
-    if not exists(f"{path}/config.yaml"):
-        return "config.yaml is missing or unreadable"
     return RunRecord(path, result)
 
 
@@ -179,24 +175,8 @@ def _measurements(result: Result) -> object:
 
 @lru_cache(maxsize=1 << 14)
 def _config(path: Path) -> dict[str, Any]:
-    """Return a run's config with dotted keys.
-
-    Sections are parsed and cached separately, since most of them are the same in other runs.
-    """
-    try:
-        text = read_bytes(f"{path}/config.yaml", MAX_BYTES + 1).decode()
-        sections = [_section(section) for section in re.split(r"^(?=\w)", text, flags=re.MULTILINE)]
-    except (ValueError, UserError):
-        return {}
-    return {key: value for section in sections for key, value in section.items()}
-
-
-@lru_cache(maxsize=4096)
-def _section(text: str) -> dict[str, Any]:
-    tree = parse_yaml(text, "config.yaml") or {}
-    if not isinstance(tree, dict):
-        raise ValueError("not a section")
-    return flatten(tree)
+    """Return a run's config with dotted keys; empty if it is unreadable."""
+    return flat_yaml(open_run(path).config)
 
 
 # As a frame

@@ -14,7 +14,7 @@ from tfstudy.config import presets
 from tfstudy.config.trees import flatten, merge, short_key
 from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import last_environment
-from tfstudy.runs.reader import read_config
+from tfstudy.runs.store import read_config
 
 NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
 IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset

@@ -40,7 +40,7 @@ MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # sett
 def run_with_weights(run: str, results: Path) -> Path:
     """Return a finished run that has weights; `UserError`, before PyTorch is imported, if it has none."""
     from tfstudy.runs.find import find_run
-    from tfstudy.runs.reader import find_weights, read_result
+    from tfstudy.runs.store import find_weights, read_result
 
     path = find_run(results, run)
     find_weights(path, read_result(path))
@@ -113,7 +113,7 @@ def result(
             show_lines(verdict_lines(found))
     else:
         from tfstudy.report.run_summary import show
-        from tfstudy.runs.reader import read_result
+        from tfstudy.runs.store import read_result
 
         if as_json:
             print_json(result_values(path, read_result(path)))

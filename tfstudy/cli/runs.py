@@ -220,7 +220,7 @@ def requested(
     from tfstudy import models, tasks
     from tfstudy.config.resolve import overrides
     from tfstudy.config.trees import read_yaml
-    from tfstudy.runs.reader import read_config
+    from tfstudy.runs.store import read_config
 
     if arch is not None:
         one_of("architecture", arch, models.names())
@@ -253,7 +253,7 @@ def _agreed(key: str, option: str, given: str | None, tree: dict[str, Any], file
 def recorded_preset(file: Path | None, task: str) -> str:
     """Return the preset of the run whose config this file is, if it is one of the task's; otherwise `default`."""
     from tfstudy.config.presets import presets
-    from tfstudy.runs.reader import read_progress
+    from tfstudy.runs.store import last_start
 
-    record = read_progress(file.parent) if file else None
+    record = last_start(file.parent) if file else None
     return record.preset if record and record.preset in presets(task) else "default"

@@ -21,8 +21,8 @@ from tfstudy.launchers.supervisor import RETRYING, Event, supervise
 from tfstudy.plugins import command
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import Terminal, fitted_table
-from tfstudy.runs.reader import read_result
 from tfstudy.runs.status import FAILED, FINISHED
+from tfstudy.runs.store import read_result
 from tfstudy.tuning.presets import NAME, check_out, preset_text, save_presets
 from tfstudy.tuning.search import (
     IncompleteSearchError,

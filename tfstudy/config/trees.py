@@ -1,7 +1,9 @@
 """Trees of settings: nested dictionaries, merged and flattened, and read from YAML within bounds. Imports no torch."""
 
 import math
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +17,7 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 64  # of lists and mappings within each other
 MAX_VALUES = 100_000
 MAX_DIGITS = 40  # of an integer
+MAX_SECTIONS = 100  # of a config, which are parsed one by one
 
 
 def merge(*trees: Tree) -> Tree:
@@ -105,6 +108,23 @@ def read_yaml(path: Path, what: str = "", aliases: bool = False) -> dict[str, An
     except OSError as error:
         raise UserError(f"can't read {what}: {error.strerror}") from None
     return yaml_sections(content, what, aliases)
+
+
+def flat_yaml(content: bytes) -> Tree:
+    """Return the values of a config by dotted keys such as `model.dim`; empty if it is not one.
+
+    Sections are parsed and cached separately, since most of them are the same in the configs of many runs.
+    """
+    try:
+        texts = re.split(r"^(?=\w)", content.decode(), maxsplit=MAX_SECTIONS, flags=re.MULTILINE)
+        return {key: value for text in texts for key, value in _flat_section(text).items()}
+    except (ValueError, AttributeError, UserError):
+        return {}
+
+
+@lru_cache(maxsize=4096)
+def _flat_section(text: str) -> Tree:
+    return flatten(parse_yaml(text, "config.yaml") or {})
 
 
 def yaml_sections(content: bytes, what: str, aliases: bool = False) -> dict[str, Any]:

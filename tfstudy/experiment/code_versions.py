@@ -9,8 +9,8 @@ from tfstudy import evaluation, models, tasks
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.identity import Identity
-from tfstudy.runs.reader import is_finished, read_environments
 from tfstudy.runs.schema import Environment
+from tfstudy.runs.store import is_finished, read_environments
 from tfstudy.runs.studyfile import names_in
 from tfstudy.training import version as training
 

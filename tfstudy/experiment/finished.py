@@ -27,7 +27,7 @@ from tfstudy.models.base import Model
 from tfstudy.models.tokens import Tokens
 from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
-from tfstudy.runs.files import command_again
+from tfstudy.runs.files import check_writable, command_again
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.measurement_record import (
@@ -38,16 +38,15 @@ from tfstudy.runs.measurement_record import (
     saved_instruments,
     settings_digest,
 )
-from tfstudy.runs.reader import WEIGHTS, find_weights, read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
-from tfstudy.runs.studyfile import check_unpacked, read_bytes
-from tfstudy.runs.writer import open_run
+from tfstudy.runs.store import TASK_FILES, WEIGHTS, find_weights, read_bytes, read_config, read_predictions, read_result
+from tfstudy.runs.studyfile import check_unpacked
+from tfstudy.runs.writer import write_run
 from tfstudy.tasks.base import Example
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 Measured = tuple[Path, Result, Measurement]
 HASH = re.compile(r"\b[0-9a-f]{8}\b")
-TASK_FILES = ("data.json", "tokenizer.json")  # with which a run predicts where its data are not
 
 
 class FinishedRun:
@@ -171,6 +170,7 @@ class FinishedRun:
         """
         if path is None:
             check_unpacked(self.path)
+            check_writable(self.path)
         file = self.path / WEIGHTS if path is None else Path(path)
         save_weights(self.model.state_dict(), file, self.result.run)
         return file
@@ -178,7 +178,7 @@ class FinishedRun:
     def evaluate(self, splits: Sequence[str] = (), **settings: Any) -> Result:
         """Decode and score splits again and return the result with what was measured on them.
 
-        Each evaluation of a test set is counted in `test_reads.csv`. The recorded result and predictions stay as they
+        Each evaluation of a test set is counted in `events.jsonl`. The recorded result and predictions stay as they
         are.
 
         Args:
@@ -192,10 +192,10 @@ class FinishedRun:
         prepared = with_decoding(self.prepared, unflatten(settings))
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
-        with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
+        with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             scored = score(prepared, folder, device_of(DEFAULTS), names, reason="evaluate")
             decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
-            measured = {**scored.fields(), "decode": decode, "test_reads": folder.test_reads(), "digest": ""}
+            measured = {**scored.fields(), "decode": decode, "test_reads": folder.test_reads()}
             return msgspec.structs.replace(self.result, **measured)
 
     def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
@@ -210,7 +210,7 @@ class FinishedRun:
             raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
         splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
         lengths = accuracy_by_length([*splits, *scores_by_length(self.prepared, longest, report)])
-        with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
+        with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             folder.write_extended(lengths)
         return lengths
 
@@ -327,7 +327,7 @@ def attention_of(prepared: Prepared, source: str, target: str | None = None) -> 
 def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
     """Return what an instrument measures on the run in this folder.
 
-    If it reads a test set, this is counted in `test_reads.csv`. `UserError` for an unknown instrument, unknown settings
+    If it reads a test set, this is counted in `events.jsonl`. `UserError` for an unknown instrument, unknown settings
     or a split that the task does not have, and if the instrument does not apply to this model. What is measured during
     training is read from the run folder.
     """
@@ -344,7 +344,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     instrument = cls(config)
     rows, note = instrument.measure(subject), instrument.note(subject)
     if isinstance(config, ExampleSettings) and reads_test:
-        with open_run(path, prepared.config, prepared.identity) as folder:
+        with write_run(path, prepared.config, prepared.identity) as folder:
             folder.count_read(config.split, f"measure {name}")
     examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
     settings = config.model_dump()

@@ -10,8 +10,8 @@ from tfstudy.config.trees import Tree
 from tfstudy.errors import UserError
 from tfstudy.runs.files import is_archived, write_atomically
 from tfstudy.runs.identity import Identity, identify, settings_of
-from tfstudy.runs.reader import has_result, read_config, read_result
 from tfstudy.runs.schema import Result
+from tfstudy.runs.store import has_result, read_config, read_result
 from tfstudy.runs.studyfile import exists, names_in, read_file
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training.checkpoints import (

@@ -1,7 +1,5 @@
 """One run, from its config to its record: prepare, train, score, finish."""
 
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,12 +18,12 @@ from tfstudy.experiment.train import Report, Trained, check_measured, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.display import one_line, scores_html
-from tfstudy.runs.environment import environment, recorded_words
+from tfstudy.runs.environment import environment
 from tfstudy.runs.files import utc_now
-from tfstudy.runs.reader import is_finished
-from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result
+from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Result, Started
+from tfstudy.runs.store import is_finished, open_run
 from tfstudy.runs.studyfile import packed_in
-from tfstudy.runs.writer import RunFolder, open_run, run_folder
+from tfstudy.runs.writer import RunFolder, run_folder, write_run
 from tfstudy.tasks.base import overlap, overlap_warning
 from tfstudy.training.fit import quiet
 from tfstudy.training.logger_choice import check_loggers
@@ -75,12 +73,12 @@ def run(
     if packed_in(path) and is_finished(path) and not options.restart:
         return _finished_before(RunFolder(path, prepared.identity.hash), options, report)
     if rank:
-        train(prepared, RunFolder(path, prepared.identity.hash), options, rank, Progress(config.train.steps))
+        train(prepared, RunFolder(path, prepared.identity.hash), options, rank)
         return None
-    with open_run(path, config, prepared.identity, options.restart, replace_broken=planned is not None) as folder:
+    with write_run(path, config, prepared.identity, options.restart, replace_broken=planned is not None) as folder:
         if folder.finished:
             return _finished_before(folder, options, report)
-        progress = start(prepared, folder, options, device)
+        start(prepared, folder, options, device)
         report(describe(prepared, path))
         if about := about_preset(config.task, config.arch, options.preset):
             report(f"preset {options.preset}: {about}")
@@ -89,9 +87,9 @@ def run(
             report(line)
             folder.log(line)
         source = _reuse_weights(prepared, folder, options, device, report)
-        trained = train(prepared, folder, options, rank, progress, report)
+        trained = train(prepared, folder, options, rank, report)
         scored = _score(prepared, folder, device, splits, options, report) if trained.status == "finished" else Scored()
-        finish(prepared, folder, options, progress, source, trained, scored, shared)
+        finish(prepared, folder, options, source, trained, scored, shared)
         return Outcome(path, folder.result, True)
 
 
@@ -104,7 +102,7 @@ def _score(
     report: Report,
 ) -> Scored:
     """Evaluate what is not evaluated yet; if this fails, say that the training is not lost."""
-    if done := [name for name in splits if name in folder.scores().splits]:
+    if done := [name for name in splits if name in folder.scored().scores]:
         report(f"already evaluated: {', '.join(done)}")
     try:
         return score(prepared, folder, device, splits)
@@ -113,32 +111,18 @@ def _score(
         raise
 
 
-def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device) -> Progress:
-    """Record that this process works on the run; return its progress, from which all later reports are derived."""
-    threads = torch.get_num_threads()
-    folder.add_environment(environment(prepared.identity, device_name(device), threads))
+def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device) -> None:
+    """Record that this process works on the run."""
+    found = environment(prepared.identity, device_name(device), torch.get_num_threads())
+    folder.record(Started(environment=found, preset=options.preset, tuning=options.tuning))
     for name, content in prepared.task.files().items():
         folder.write_task_file(name, content)
-    previous = folder.progress
-    progress = Progress(
-        steps=prepared.config.train.steps,
-        step=previous.step if previous else 0,
-        attempt=previous.attempt + 1 if previous else 1,
-        preset=options.preset,
-        tuning=options.tuning,
-        arguments=recorded_words(sys.argv[1:]),
-        started=previous.started if previous else utc_now(),
-        updated=time.time(),
-    )
-    folder.write_progress(progress)
-    return progress
 
 
 def finish(
     prepared: Prepared,
     folder: RunFolder,
     options: RunOptions,
-    progress: Progress,
     reused_from: str | None,
     trained: Trained,
     scored: Scored,
@@ -159,7 +143,7 @@ def finish(
         smoke=config.smoke,
         preset=options.preset,
         tuning=options.tuning,
-        started=progress.started,
+        started=next(event.time for event in open_run(folder.path).events if isinstance(event, Started)),
         finished=utc_now(),
         device=device_of(options).type,
         devices=options.devices,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 
 from tfstudy.errors import UserError
@@ -13,7 +14,7 @@ from tfstudy.evaluation.breakdown import accuracy_by_length, summarize_errors
 from tfstudy.evaluation.decoding import generation_limit, limits_of
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
-from tfstudy.runs.schema import GenerationLimit, Lengths, Scores, SplitScores
+from tfstudy.runs.schema import GenerationLimit, Lengths, Progress, SplitScores
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.base import Example, Task
 from tfstudy.training.memory import peak_mib, reset_peak
@@ -62,21 +63,21 @@ def score(
     For `run`, predictions are written, and also what is measured on a split as soon as it is complete. Splits that an
     earlier process of this run has completed are not evaluated again.
     """
-    scores = folder.scores() if reason == "run" else Scores(folder.run)
+    before = folder.scored() if reason == "run" else Progress(0)
+    scores, seconds, peak = dict(before.scores), before.evaluate_seconds, before.evaluate_peak_mib
     for name in names:
-        if name in scores.splits:
+        if name in scores:
             continue
         start = time.monotonic()
         reset_peak(device)
-        splits = {**scores.splits, name: score_split(prepared, folder, device, name, reason)}
-        seconds, peak = scores.seconds + time.monotonic() - start, max(scores.peak_mib, peak_mib(device))
-        scores = Scores(folder.run, splits, seconds, peak)
+        scores[name] = score_split(prepared, folder, device, name, reason)
+        seconds, peak = seconds + time.monotonic() - start, max(peak, peak_mib(device))
         if reason == "run":
-            folder.write_scores(scores)
-    tested = [scores.splits[name] for name in prepared.task.by_length() if name in names]
+            measured = {"scores": scores, "evaluate_seconds": seconds, "evaluate_peak_mib": peak}
+            folder.write_scores(msgspec.structs.replace(before, **measured), name)
+    tested = [scores[name] for name in prepared.task.by_length() if name in names]
     limit = generation_limit(prepared.task, prepared.config.decode)
-    in_order = {name: scores.splits[name] for name in names}
-    return Scored(in_order, accuracy_by_length(tested), scores.seconds, scores.peak_mib, limit)
+    return Scored({name: scores[name] for name in names}, accuracy_by_length(tested), seconds, peak, limit)
 
 
 def score_split(
@@ -99,9 +100,9 @@ def score_split(
         evaluation = evaluate.evaluate(
             prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
         )
-    if reason == "run":
-        folder.write_predictions(name, evaluation.rows)
-    return SplitScores.create(role, evaluation.summary | {"errors": summarize_errors(evaluation.rows)})
+    digest = folder.write_predictions(name, evaluation.rows) if reason == "run" else ""
+    more = {"errors": summarize_errors(evaluation.rows), "predictions": digest}
+    return SplitScores.create(role, evaluation.summary | more)
 
 
 def scores_by_length(prepared: Prepared, longest: int, report: Callable[[str], None]) -> Iterator[SplitScores]:

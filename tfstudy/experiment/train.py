@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.module import TaskData
 from tfstudy.errors import UserError
@@ -16,7 +14,7 @@ from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.files import command_again
 from tfstudy.runs.measurement_record import save_measurement, saved_instruments
-from tfstudy.runs.schema import Progress
+from tfstudy.runs.schema import Progress, Resumed, StepsComputed
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
@@ -49,7 +47,10 @@ def execution_of(options: RunOptions, folder: RunFolder, rank: int, report: Repo
         report(line)
         folder.log(line)
 
-    return Execution(options.execution, folder.record_execution, report_and_log)
+    def record(how: str) -> None:
+        folder.record(StepsComputed(how=how))
+
+    return Execution(options.execution, record, report_and_log)
 
 
 def training_data(prepared: Prepared) -> TaskData:
@@ -66,7 +67,6 @@ def train(
     folder: RunFolder,
     options: RunOptions,
     rank: int,
-    progress: Progress,
     report: Report = print,
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
@@ -77,19 +77,19 @@ def train(
     listeners = listeners_of(options.measure, config, checkpoint, folder.path)
 
     def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
-        changes = {"step": step_now, "seconds_per_step": seconds_per_step, "updated": time.time()}
-        folder.write_progress(msgspec.structs.replace(progress, resumed_after=step, **changes))
+        folder.write_progress(Progress(config.train.steps, step_now, seconds_per_step, step, time.time()))
 
     if not rank:
         rewind_metrics(folder.metrics, checkpoint)
-        write_progress(step)
     if checkpoint and not rank:
         report(f"resuming after step {step} of {config.train.steps}")
         folder.log(f"resumed after step {step}")
+        folder.record(Resumed(step=step))
 
     try:
         if step < config.train.steps:
-            folder.drop_scores()
+            if not rank:
+                write_progress(step)  # without scores, since the weights change
             fit(
                 module,
                 training_data(prepared),

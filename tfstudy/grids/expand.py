@@ -16,7 +16,7 @@ from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.spec import check_size, parse_seeds, validated
 from tfstudy.runs.identity import Identity, identify
-from tfstudy.runs.reader import is_finished
+from tfstudy.runs.store import is_finished
 from tfstudy.runs.writer import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
 

@@ -29,8 +29,8 @@ from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.find import studies
 from tfstudy.runs.pack import write_files
-from tfstudy.runs.reader import is_finished, read_config, read_progress, read_result
 from tfstudy.runs.status import PLANS, RunStatus, planned_runs
+from tfstudy.runs.store import is_finished, last_start, read_config, read_result
 from tfstudy.runs.studyfile import exists, names_in, packed_in
 
 READ = 200  # finished runs that are read for an estimate
@@ -135,8 +135,8 @@ def _copy_run(job: Job) -> bool:
     try:
         if packed_in(source):
             write_files(source, copy)
-        else:
-            shutil.copytree(source, copy, copy_function=_copy_file, ignore=shutil.ignore_patterns(".*"))
+        else:  # of plain files and folders only, as `is_finished` made sure
+            shutil.copytree(source, copy, True, shutil.ignore_patterns(".*"), _copy_file)
         with (copy / "train.log").open("a") as log:
             log.write(f"copied from {source}\n")
         copy.rename(path)
@@ -251,10 +251,10 @@ def _grid_run(path: Path, planned: Tree | None, preset: str, online: bool) -> Gr
     started = (path / "config.yaml").exists()
     if not (started or isinstance(planned, dict)):
         raise UserError("it failed before it had a config.yaml; run the grid again")
-    progress = read_progress(path)
-    if progress and progress.tuning:
+    start = last_start(path)
+    if start and start.tuning:
         raise UserError("it is a trial of a search; run `tfstudy tune` again")
     config = resolve(read_config(path) if started or planned is None else planned)
     if not online:
         check_local(config)
-    return GridRun(config, preset or (progress.preset if progress else "default"))
+    return GridRun(config, preset or (start.preset if start else "default"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tfstudy.experiment.api import DEFAULTS, RunOptions, process_rank
-from tfstudy.runs.reader import is_finished
+from tfstudy.runs.store import is_finished
 
 SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
 ERROR = "error: "  # how the line of a log begins that says why the run was refused

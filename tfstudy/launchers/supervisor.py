@@ -9,7 +9,8 @@ from tfstudy.errors import quoted
 from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
-from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING, last_lines
+from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
+from tfstudy.runs.store import last_lines
 from tfstudy.runs.writer import write_failure
 
 ATTEMPTS = 2

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import write_atomically
-from tfstudy.runs.studyfile import read_bytes
+from tfstudy.runs.files import BrokenError, read_plain, write_atomically
 
 NAME = "bench.jsonl"
 MAX_BYTES = 1 << 26
@@ -118,13 +117,13 @@ def read_records(folder: Path) -> list[Record]:
 
 def read_file(file: Path) -> list[Record]:
     """Return the records of one file; `UserError` if it can't be read or has impossible values."""
-    content = read_bytes(str(file), MAX_BYTES + 1)
-    if not content or len(content) > MAX_BYTES:
-        raise UserError(f"{file} is broken (empty or too large)")
     try:
+        content = read_plain(file, MAX_BYTES)
         records = msgspec.json.Decoder(Record).decode_lines(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, BrokenError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{file} is broken ({error})") from None
+    if not content:
+        raise UserError(f"{file} is broken (empty)")
     for number, record in enumerate(records, 1):
         if problem := impossible_values(record):
             raise UserError(f"{file} is broken (line {number}: {problem})")

@@ -14,8 +14,8 @@ from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.breakdown import CORRECT, count_errors, first_error, summarize_errors
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import shortened
-from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
+from tfstudy.runs.store import read_predictions, read_result
 from tfstudy.runs.studyfile import exists
 from tfstudy.tasks.scoring import compared
 

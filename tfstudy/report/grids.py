@@ -23,9 +23,9 @@ from tfstudy.report.markup import duration, plural
 from tfstudy.report.terminal import Terminal, coloured, columns
 from tfstudy.runs.display import headline
 from tfstudy.runs.measurement_record import saved_instruments
-from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
+from tfstudy.runs.store import read_progress, read_result
 
 REDRAW_SECONDS = 0.5
 RESERVED_LINES = 8  # of the terminal that are not running jobs

@@ -15,8 +15,8 @@ from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.config.presets import preset
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.runs.display import metric_name
-from tfstudy.runs.reader import read_environments
 from tfstudy.runs.schema import SplitScores
+from tfstudy.runs.store import read_environments
 
 if TYPE_CHECKING:
     import pandas as pd

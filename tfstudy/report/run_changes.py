@@ -18,9 +18,9 @@ from tfstudy.report.terminal import columns
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
-from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
 from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
+from tfstudy.runs.store import broken_because, how_to_continue, read_config, read_environments, read_result
 from tfstudy.tasks.base import fingerprint
 
 OUTDATED, CURRENT, UNFINISHED = "outdated", "up to date", "not finished"
@@ -59,6 +59,8 @@ def examine(path: Path, online: bool = False) -> Verdict:
     """
     run = run_status(path)
     state = _state(path, run)
+    if broken := broken_because(path):
+        return Verdict(str(path), state, "unknown", broken, [], [])
     try:
         tree = read_config(path)
         if missing := missing_plugin(path, str(tree.get("task")), str(tree.get("arch"))):
@@ -68,7 +70,7 @@ def examine(path: Path, online: bool = False) -> Verdict:
         return Verdict(str(path), state, OUTDATED, "its config is no longer valid", str(error).splitlines(), [])
     environments = read_environments(path)
     if not environments:
-        reason = "it has no readable env.json, which records its code and data"
+        reason = "it has no sound record of its code and data"
         return Verdict(str(path), state, "unknown", reason, [], [])
     entry = environments[-1]
     versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch))
@@ -101,9 +103,7 @@ def _state(path: Path, run: RunStatus | None) -> str:
 
 
 def _record(path: Path, config: RunConfig, entry: Environment) -> Iterator[str]:
-    """What is wrong with the result, and whether the recorded settings, data and versions give the folder's hash."""
-    if broken := broken_because(path):
-        yield f"record: {broken}"
+    """Whether the recorded settings, data and versions give the folder's hash."""
     settings = entry.settings or identify(config, "", {}).settings  # older records have no settings
     recorded = path.name.partition("-")[2].partition(".")[0]
     if not run_hash(settings, entry.data, entry.code_versions).startswith(recorded):

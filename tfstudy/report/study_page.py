@@ -27,8 +27,8 @@ from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.render import render
 from tfstudy.report.tables import QUOTED, Table, build_table, cells
 from tfstudy.runs.display import metric_name
-from tfstudy.runs.reader import read_environments
 from tfstudy.runs.schema import Result
+from tfstudy.runs.store import read_environments
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot

@@ -32,7 +32,7 @@ NUMERIC = tuple(f"tfstudy.{name}." for name in ("tasks", "models", "data", "trai
 
 
 def environment(identity: Identity, device: str, threads: int) -> Environment:
-    """Return an entry of `env.json`.
+    """Return what a process records of its code and machine.
 
     `device` is the name of the processor, `threads` their number per process.
     Of the entry only `settings`, `data` and `code_versions` are part of the run's identity.

@@ -1,14 +1,25 @@
-"""Run folders on the disk: names, locks, atomic writes, and the commands that messages name for a run or a study."""
+"""Files of run folders: the one function that opens them, atomic writes, digests, locks; and the names of runs.
 
+A run folder may come from somebody else. It holds plain files and folders only: a link, a pipe or a device in it is
+refused, so that nothing is read or written outside of it and no command waits for ever.
+"""
+
+import errno
 import fcntl
+import hashlib
 import os
 import re
 import shutil
+import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import msgspec
 
 from tfstudy import RESULTS
 from tfstudy.errors import UserError
@@ -16,6 +27,7 @@ from tfstudy.plugins import command
 
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 SMOKE = "-smoke"  # end of the name of the folder of smoke runs: `results-smoke` next to `results`
+SEAL = b',"sha256":"'
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
 
@@ -23,22 +35,112 @@ class BusyError(UserError):
     """Another process works on the run."""
 
 
-def lock_run(lock: IO[str], path: Path) -> None:
-    """Lock a run by its open lock file until the file is closed; `BusyError` if another process works on the run."""
-    for attempts_left in reversed(range(LOCK_ATTEMPTS)):
+class BrokenError(UserError):
+    """A file that can't be believed. The message has its name without its folder, such as that of a run."""
+
+    def __init__(self, path: str | Path, reason: str) -> None:
+        super().__init__(f"{Path(path).name} is damaged: {reason}")
+        self.name, self.reason = Path(path).name, reason
+
+
+def open_file(path: str | Path) -> IO[bytes]:
+    """Open a regular file for reading; `OSError` if there is none, `BrokenError` for a link, a pipe, a device."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise BrokenError(path, "it is a link or a special file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise BrokenError(path, "it is a folder or a special file")
+    return os.fdopen(number, "rb")
+
+
+def read_plain(path: str | Path, limit: int) -> bytes:
+    """The content of a regular file; `OSError` if there is none, `BrokenError` if it is longer than `limit` bytes."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size <= limit and len(content := file.read(limit + 1)) <= limit:
+            return content
+    raise BrokenError(path, f"it is longer than {limit:,} bytes")
+
+
+def check_plain(folder: str | Path, depth: int = 0) -> None:
+    """Raise `BrokenError` if a run folder has anything but files and folders of its own.
+
+    The files of loggers in `logs/NAME` are not looked at: nobody reads them, and some loggers link them to each other.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if depth < 1 or Path(folder).name != "logs":
+                    check_plain(entry.path, depth + 1)
+            elif not entry.is_file(follow_symlinks=False):
+                raise BrokenError(entry.path, "it is a link or a special file")
+
+
+def check_writable(run: Path) -> None:
+    """Raise `UserError` if what is written into a run folder could land elsewhere: through links, also hard ones.
+
+    The folders of a run, its architecture and its experiment may not be links either; those of a study and of all
+    results are the user's own choice.
+    """
+    if link := next((path for path in (run, *run.parents[: 2 * has_study(run)]) if path.is_symlink()), None):
+        raise UserError(f"{link} is a link, and nothing is written through links; give the folder that it names")
+    if run.is_dir():
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if attempts_left:
-                time.sleep(0.02)
-                continue
-            lock.seek(0)
-            owner = lock.read().strip()
-            raise BusyError(f"another process is running {path} ({owner}); wait until it ends, or stop it") from None
-    lock.truncate(0)
-    lock.write(f"process {os.getpid()} on {os.uname().nodename}")
-    lock.flush()
+            check_plain(run)
+            for path in run.iterdir():  # what is not replaced but appended to
+                if path.is_file() and path.stat().st_nlink > 1:
+                    raise BrokenError(path, "it is also a file elsewhere (a hard link)")
+        except BrokenError as error:
+            raise UserError(f"{run}: {error}; nothing is written into this folder") from None
+
+
+def digest_of(content: bytes) -> str:
+    """The sha256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sealed(value: Any) -> bytes:
+    """A JSON object on one line, with the sha256 of all before it as its last value."""
+    body = msgspec.json.encode(value)[:-1]
+    return body + SEAL + digest_of(body).encode() + b'"}\n'
+
+
+def unsealed(content: bytes, path: str | Path) -> bytes:
+    """The same content if its sha256 is the recorded one, else `BrokenError`."""
+    body, _, end = content.rpartition(SEAL)
+    if end != digest_of(body).encode() + b'"}\n':
+        raise BrokenError(path, "its digest does not match: it was damaged or edited")
+    return content
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Lock a run until the block or this process ends; `BusyError` if another process works on it.
+
+    `OSError` if its lock file can't be opened, `UserError` if what is written into that file would land elsewhere.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(run / ".lock", flags, 0o644), "r+") as lock:
+        about = os.fstat(lock.fileno())
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+            raise UserError(f"{run / '.lock'} is not a file of its own, so nothing is written into it")
+        for attempts_left in reversed(range(LOCK_ATTEMPTS)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if attempts_left:
+                    time.sleep(0.02)
+                    continue
+                owner = lock.read().strip()
+                raise BusyError(f"another process is running {run} ({owner}); wait until it ends, or stop it") from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {os.uname().nodename}")
+        lock.flush()
+        yield
 
 
 def is_locked(path: Path) -> bool:
@@ -47,11 +149,11 @@ def is_locked(path: Path) -> bool:
     This asks for a shared lock, so that two processes that check at the same time do not find each other.
     """
     try:
-        with open(path / ".lock", "rb", opener=at_once) as lock:
+        with open_file(path / ".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, BrokenError):
         return False
     return False
 
@@ -94,11 +196,6 @@ def write_atomically(path: Path, content: bytes | memoryview, durable: bool = Tr
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def at_once(path: str, flags: int) -> int:
-    """An `opener` of `open` that does not wait for the other end of a named pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def sync_folder(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, is_archived
-from tfstudy.runs.reader import has_weights, is_finished
+from tfstudy.runs.store import has_weights, is_finished
 from tfstudy.runs.studyfile import exists, packed_runs, zip_names
 
 MAX_LINKS = 2
@@ -17,7 +17,7 @@ SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
 PERFORMANCE = "performance"  # that of the measurements of `tfstudy bench`
 NO_STUDIES = (TUNING, PERFORMANCE)
-STARTED = ("config.yaml", "failed.json")  # a run folder has at least one of these files
+STARTED = ("config.yaml", "result.json", "events.jsonl")  # a run folder has at least one of these files
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH[/SEED] such as first/lstm or "
     "scan-length/lstm/s3 (`tfstudy list runs`)"
@@ -108,7 +108,7 @@ def _merged(folders: Iterator[Path], packed: list[Path]) -> Iterator[Path]:
 
 
 def _find_runs(root: Path, links: int) -> Iterator[Path]:
-    if RUN.fullmatch(root.name) and any(os.path.isfile(f"{root}/{name}") for name in STARTED):
+    if RUN.fullmatch(root.name) and any(os.path.lexists(f"{root}/{name}") for name in STARTED):
         if not is_archived(root):
             yield root
         return  # a run contains no other run
@@ -117,7 +117,7 @@ def _find_runs(root: Path, links: int) -> Iterator[Path]:
             entries = sorted(folder, key=lambda entry: entry.name)
     except OSError:
         return
-    if not is_archived(root) and any(entry.name in STARTED and entry.is_file() for entry in entries):
+    if not is_archived(root) and any(entry.name in STARTED for entry in entries):
         yield root
     for entry in entries:
         if not entry.name.startswith(".") and entry.name not in NO_STUDIES and _leads_to_folder(entry):

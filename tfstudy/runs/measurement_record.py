@@ -17,10 +17,10 @@ from typing import Literal, get_args
 import msgspec
 
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.runs.files import write_atomically
-from tfstudy.runs.reader import UNREADABLE, read_hash
-from tfstudy.runs.schema import Count
-from tfstudy.runs.studyfile import check_unpacked, exists, names_in, read_bytes
+from tfstudy.runs.files import BrokenError, check_writable, sealed, unsealed, write_atomically
+from tfstudy.runs.schema import FORMAT, Count
+from tfstudy.runs.store import UNREADABLE, read_result
+from tfstudy.runs.studyfile import check_unpacked, exists, names_in, read_file
 
 FOLDER = "instruments"
 DIGITS = 6  # significant ones of a saved number
@@ -149,17 +149,17 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
     file = run / FOLDER / f"{instrument}.json"
     if not exists(file):
         raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
-    content = read_bytes(file, MAX_BYTES + 1)
+    result = read_result(run)
     try:
-        record, owner = RECORDS.decode(content[:MAX_BYTES]), read_hash(run)
-    except UNREADABLE as error:
-        too_large = f"larger than {MAX_BYTES >> 20} MiB" if len(content) > MAX_BYTES else str(error)
-        raise UserError(f"{file} is broken ({too_large})") from None
+        content = read_file(file, MAX_BYTES)
+        record = RECORDS.decode(unsealed(content, file) if result.format == FORMAT else content)
+    except (OSError, BrokenError, *UNREADABLE) as error:
+        raise UserError(f"{file} is broken ({error})") from None
     if record.instrument != instrument:
         raise UserError(f"{file} is broken (it is of the instrument {quoted(record.instrument)})")
     if problem := _misfit(record):
         raise UserError(f"{file} is broken ({problem})")
-    if record.run != owner:
+    if record.run != result.run:
         raise UserError(f"{file} belongs to another run ({quoted(record.run[:8])})")
     return record
 
@@ -170,12 +170,13 @@ def save_measurement(run: Path, record: Measurement) -> Path:
     Several processes may save at the same time: the last one replaces the others.
     """
     check_unpacked(run)
+    check_writable(run)
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two writers of one file would share its temporary name
-        write_atomically(folder / f"{record.instrument}.json", msgspec.json.encode(record) + b"\n")
+        write_atomically(folder / f"{record.instrument}.json", sealed(record))
     finally:
         os.close(lock)
     return folder / f"{record.instrument}.json"

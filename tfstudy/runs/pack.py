@@ -15,9 +15,9 @@ from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import BusyError, is_locked, lock_run, sync_folder
+from tfstudy.runs.files import BusyError, is_locked, locked, sync_folder
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import broken_because, has_result
+from tfstudy.runs.store import broken_because, has_result
 from tfstudy.runs.studyfile import NAME, StudyZip, locate, packed_in, packed_runs, run_within, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
@@ -115,15 +115,13 @@ def _not_to_pack(study: Path, run: Path) -> str:
         return "running"
     if not has_result(run):
         return "not finished"
-    if any(path.is_symlink() or not (path.is_file() or path.is_dir()) for path in run.rglob("*")):
-        return "it has a link or a special file"
     return broken_because(run)
 
 
 def _files(run: Path, without: Sequence[str]) -> dict[str, Path]:
     """The files of a run folder to pack, by their paths within it, sorted."""
     files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
-    kept = (name for name in files if name != ".lock" and not (files[name].name.startswith(".") and ".part" in name))
+    kept = (name for name, path in files.items() if not path.name.startswith("."))  # but locks and incomplete files
     return {name: files[name] for name in kept if name.split("/")[0] not in without}
 
 
@@ -170,8 +168,7 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
 
 def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
     """Remove a run folder, unless it has changed since it was packed; `BusyError` if a process works on it."""
-    with (run / ".lock").open("a+") as lock:
-        lock_run(lock, run)
+    with locked(run):
         if not _is_packed(study, run, zips, without):
             return False
         removed = run.with_name(f".{run.name}{REMOVED}")

@@ -1,18 +1,19 @@
 """The files of a run folder, described once as types that reject impossible values. Imports no torch.
 
 config.yaml               the resolved config (`tfstudy.config.schema.RunConfig`)
-env.json                  a list of `Environment`: each process that worked on the run
-progress.json             `Progress`: how far training is, updated every few seconds
+events.jsonl              an `Event` per line, which are only added: what happened to the run, when, and on what machine
 metrics.csv               rows `step,metric,value`
-train.log                 the output of the run's processes
 predictions/*.jsonl.gz    a `Prediction` per line, a file per split
-test_reads.csv            a row `split,reason` each time a test set is evaluated
-scores.json               `Scores` of the splits evaluated so far; removed when the run finishes
 result.json               `Result`, written last: a run with a result is finished
+train.log                 the output of the run's processes
 weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
 extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
 instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (`tfstudy measure --save`)
-failed.json               `Failure`: why a run was given up
+.progress                 `Progress` of an unfinished run, replaced every few seconds
+.lock                     locked while a process works on the run
+
+`result.json` holds the sha256 of the config, the events, the metrics and the predictions. It, each event, `.progress`
+and measurements end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
 from functools import lru_cache
@@ -22,7 +23,7 @@ import msgspec
 
 from tfstudy.runs.display import first_metric, one_line, scores_html, scores_text
 
-FORMAT = 2  # of result.json
+FORMAT = 3  # of result.json; `tfstudy.runs.old_records` reads format 2
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Mebibytes = Annotated[float, msgspec.Meta(ge=0)]
@@ -52,7 +53,7 @@ class SplitScores(Slice, frozen=True, kw_only=True):
     limit_hits: Count = 0  # outputs that ended because they had the maximum number of tokens, without EOS
     baselines: dict[str, dict[str, Share]] = {}  # metrics of trivial systems, by their names
     errors: dict[str, ErrorKind] = {}  # kinds of its predictions, with `correct`; empty in records of older code
-    predictions: str = ""  # sha256 of the file of predictions; empty in records of older code
+    predictions: str = ""  # sha256 of the file of predictions
     mean_over_lengths: dict[str, Share] = {}
     encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
 
@@ -76,6 +77,7 @@ class SplitScores(Slice, frozen=True, kw_only=True):
             limit_hits=summary.get("limit_hits", 0),
             baselines=summary.get("baselines", {}),
             errors=summary.get("errors", {}),
+            predictions=summary.get("predictions", ""),
             mean_over_lengths=summary.get("mean_over_lengths", {}),
             encoded_slices=msgspec.Raw(msgspec.json.encode(summary.get("slices", {}))),
         )
@@ -166,7 +168,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     lengths: Lengths = Lengths()
     splits: dict[str, SplitScores] = {}
     test_reads: dict[str, int] = {}  # how often each test set was evaluated until now
-    digest: str = ""  # see `tfstudy.runs.reader.seal_matches`; empty in records of older code
+    files: dict[str, str] = {}  # sha256 of other files, and of the first `events_size` bytes of events.jsonl
+    events_size: Count = 0
 
     def __repr__(self) -> str:
         return f"Result({one_line(self)})"
@@ -183,18 +186,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return self.train_seconds * (not self.reused_from) + self.evaluate_seconds
 
 
-class Scores(msgspec.Struct, frozen=True):
-    """`scores.json`: what an unfinished evaluation has measured so far."""
-
-    run: str  # the hash of the run
-    splits: dict[str, SplitScores] = {}
-    seconds: Seconds = 0.0  # of evaluation
-    peak_mib: Mebibytes = 0.0
-    digest: str = ""  # see `tfstudy.runs.reader.seal_matches`
-
-
 class Environment(msgspec.Struct, frozen=True):
-    """An entry of `env.json`: the code and the machine of one process that worked on a run."""
+    """The code and the machine of one process that worked on a run."""
 
     versions: dict[str, str] = {}  # of packages
     commit: str | None = ""
@@ -211,23 +204,48 @@ class Environment(msgspec.Struct, frozen=True):
     syntax_trees: dict[str, str] = {}  # digest of each module
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """`progress.json`: how far training is, written every few seconds. A killed process leaves its last one behind."""
+class Event(msgspec.Struct, frozen=True, tag_field="event", kw_only=True, omit_defaults=True):
+    """A line of `events.jsonl`."""
 
-    steps: Count  # planned
-    step: Count = 0
-    seconds_per_step: Seconds | None = None  # of this attempt; None before the first measurement
-    resumed_after: Count = 0  # the step of the checkpoint that this attempt started from
-    attempt: Count = 1  # 1 is the first process that worked on the run
+    time: str = ""  # UTC, such as 2026-01-31T12:00:00Z
+
+
+class Started(Event, frozen=True, tag="started"):
+    """A process started to work on the run."""
+
+    environment: Environment
     preset: str = "default"
-    tuning: bool = False
-    arguments: list[str] = []  # of the command
-    started: str = ""  # when the run's first process started; UTC
-    updated: float = 0.0  # when this was written: seconds since 1970
+    tuning: bool = False  # a trial of a search
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """`failed.json`: why a run was given up."""
+class StepsComputed(Event, frozen=True, tag="steps computed"):
+    """How the process computes the steps of training (`tfstudy.training.graphs`)."""
+
+    how: str
+
+
+class Resumed(Event, frozen=True, tag="resumed"):
+    """Training goes on from the checkpoint of this step."""
+
+    step: Count
+
+
+class ReadTest(Event, frozen=True, tag="test read"):
+    """A test set is evaluated with the weights of this run."""
+
+    split: str
+    reason: str
+
+
+class Scored(Event, frozen=True, tag="scored"):
+    """A held-out split was evaluated, and its predictions are complete."""
+
+    split: str
+    examples: Count
+
+
+class Failed(Event, frozen=True, tag="failed"):
+    """The run was given up, until the next process starts to work on it."""
 
     reason: str
     attempts: Count = 1
@@ -235,6 +253,29 @@ class Failure(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return self.reason + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
+
+
+class Finished(Event, frozen=True, tag="finished"):
+    """Everything but `result.json` is written."""
+
+    status: str
+
+
+AnyEvent = Started | StepsComputed | Resumed | ReadTest | Scored | Failed | Finished
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """`.progress`: how far an unfinished run is. A killed process leaves its last report behind."""
+
+    steps: Count  # planned
+    step: Count = 0
+    seconds_per_step: Seconds | None = None  # of this process; None before the first measurement
+    resumed_after: Count = 0  # the step of the checkpoint that this process started from
+    updated: float = 0.0  # when this was written: seconds since 1970
+    run: str = ""  # the hash of the run, and what is measured so far, once training is complete
+    scores: dict[str, SplitScores] = {}
+    evaluate_seconds: Seconds = 0.0
+    evaluate_peak_mib: Mebibytes = 0.0
 
 
 class Prediction(msgspec.Struct, frozen=True):

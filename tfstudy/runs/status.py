@@ -1,29 +1,40 @@
 """The status of a run: finished, diverged, running, failed, interrupted or pending; and its log. Imports no torch.
 
 A run is finished (or diverged) if it has a sound `result.json`, running while a process holds its `.lock`, failed if a
-grid left a `failed.json` or its result can't be believed, pending if a grid planned it and it has not started, and
-otherwise interrupted.
+grid gave it up or one of its files is damaged, pending if a grid planned it and it has not started, and otherwise
+interrupted.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from tfstudy.errors import UserError
-from tfstudy.runs.files import at_once, is_locked
+from tfstudy.runs.files import BrokenError, is_locked, open_file
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import decode_result, has_result, is_finished, read_failure, read_progress
 from tfstudy.runs.schema import Progress, Result
-from tfstudy.runs.studyfile import BrokenError, exists, read_bytes
+from tfstudy.runs.store import UNREADABLE, Run, failure_of, last_lines, open_run, read_progress
+from tfstudy.runs.studyfile import exists, read_file
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
-LINE = 200  # bytes of a line of a log, about
 PLANS = ".plans"  # the folder of a study with the runs that its grids planned
+MAX_PLAN = 1 << 24  # bytes
+
+
+class Plan(msgspec.Struct):
+    """A file in `PLANS`: the runs of a grid."""
+
+    runs: dict[str, str]  # name and preset
+
+
+PLAN = msgspec.json.Decoder(Plan)
 
 
 class RunStatus(NamedTuple):
@@ -56,10 +67,8 @@ def planned_runs(study: Path) -> dict[str, str]:
     """The runs that the study's grids planned: name and preset. Damaged plans are ignored."""
     planned: dict[str, str] = {}
     for path in sorted((study / PLANS).glob("*.json")):
-        try:
-            planned |= {str(name): str(preset) for name, preset in json.loads(path.read_text())["runs"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
+        with suppress(OSError, BrokenError, *UNREADABLE):
+            planned |= PLAN.decode(read_file(path, MAX_PLAN)).runs
     return planned
 
 
@@ -70,23 +79,19 @@ def run_status(path: Path) -> RunStatus | None:
 
 def status_and_result(path: Path) -> tuple[RunStatus | None, Result | None]:
     """The state of the run in this folder and its result, if it has one that is sound; both from one reading."""
-    broken = ""
-    try:
-        if has_result(path):
-            result = decode_result(path)
-            return _finished(path, result), result
-    except BrokenError as error:
-        broken = str(error)
-    return _unfinished(path, broken), None
+    run = open_run(path)
+    if run.result:
+        return _finished(path, run.result), run.result
+    return _unfinished(run), None
 
 
-def _unfinished(path: Path, broken: str) -> RunStatus | None:
-    progress = read_progress(path) or Progress(steps=0)
+def _unfinished(run: Run) -> RunStatus | None:
+    path, progress = run.path, read_progress(run.path) or Progress(steps=0)
     if is_locked(path):
         return RunStatus(path, RUNNING, step=progress.step, steps=progress.steps, seconds_left=seconds_left(progress))
-    if failure := broken or read_failure(path):
+    if failure := run.broken or failure_of(run):
         return RunStatus(path, FAILED, step=progress.step, steps=progress.steps, reason=str(failure))
-    if exists(path / "config.yaml"):
+    if run.config:
         return RunStatus(path, INTERRUPTED, step=progress.step, steps=progress.steps)
     return None
 
@@ -111,31 +116,20 @@ def seconds_left(progress: Progress) -> float | None:
     return max(0.0, seconds - (time.time() - progress.updated))
 
 
-def last_lines(path: Path, count: int = 20) -> list[str]:
-    """The last lines of the log."""
-    try:
-        with open(path / "train.log", "rb", opener=at_once) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LINE * count))
-            content = file.read()
-    except OSError:
-        content = read_bytes(path / "train.log")[-LINE * count :]
-    return content.decode(errors="replace").splitlines()[-count:]
-
-
 def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[str]:
     """Yield the last lines of the log, with `follow_run` what is added to it, and why the run failed if it did.
 
     `UserError` if there is nothing to yield: no log, no failure, and no process that `follow_run` could wait for.
     """
     log = path / "train.log"
-    failure = None if is_finished(path) else read_failure(path)
+    failure = failure_of(open_run(path))
     if not (exists(log) or failure or (follow_run and is_locked(path))):
         raise UserError(f"{path} has no log")
-    size = log.stat().st_size if log.exists() else 0
+    size = log.lstat().st_size if os.path.lexists(log) else 0
     yield from (f"{line}\n" for line in last_lines(path, count))
     if follow_run:
         yield from follow(path, size)
-    if not is_finished(path) and (failure := read_failure(path)):
+    if failure := failure_of(open_run(path)):
         yield f"failed: {failure}\n"
 
 
@@ -147,10 +141,10 @@ def follow(path: Path, size: int, interval: float = 0.5) -> Iterator[str]:
     while True:
         working = is_locked(path)  # checked before reading: a process that ends now has already written its last lines
         try:
-            with open(path / "train.log", "rb", opener=at_once) as file:
+            with open_file(path / "train.log") as file:
                 file.seek(size)
                 added = file.read()
-        except OSError:
+        except (OSError, BrokenError):
             added = b""
         if added:
             size += len(added)

@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError, quoted
 from tfstudy.plugins import command
-from tfstudy.runs.files import RUN, at_once, is_archived
+from tfstudy.runs.files import RUN, BrokenError, is_archived, open_file, read_plain
 
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
 MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
@@ -28,29 +28,26 @@ SETTLED = 1.0  # seconds after which a change of a folder has another time than 
 PACKED_WITHOUT = "packed without predictions"
 
 
-class BrokenError(UserError):
-    """A file that can't be believed; the message says why, without the path of its run."""
-
-
 class StudyZip:
     """An open zip file of a study, whose directory is checked and held in memory. `BrokenError` for one not to read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            open_file(path).close()  # a link or a pipe
             self._zip = ZipFile(path)
         except (OSError, BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
-            raise BrokenError(f"not a readable zip file: {quoted(error, 100, '')}") from None
+            raise BrokenError(path, f"not a readable zip file: {quoted(error, 100, '')}") from None
         members = [info for info in self._zip.infolist() if not info.is_dir()]
         self.members: dict[str, ZipInfo] = {}
         self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
         for info in members:
             self._add(info)
         if parent := next((name for name in self.members if any(map(self.members.get, _parents(name)))), None):
-            raise BrokenError(f"member {quoted(parent)} lies in another member")
+            raise BrokenError(path, f"member {quoted(parent)} lies in another member")
         size = path.stat().st_size
         if sum(info.file_size for info in members) > MAX_EXPANSION * size or _overlap(members, size):
-            raise BrokenError(f"it unpacks to more than {MAX_EXPANSION} times its size, or its members overlap")
+            raise BrokenError(path, f"it unpacks to more than {MAX_EXPANSION} times its size, or its members overlap")
 
     def _add(self, info: ZipInfo) -> None:
         name = info.filename
@@ -71,19 +68,20 @@ class StudyZip:
         elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
             problem = "is a link or special file"
         if problem:
-            raise BrokenError(f"member {quoted(name)} {problem}")
+            raise BrokenError(self.path, f"member {quoted(name)} {problem}")
         self.members[name] = info
         self.runs.setdefault(run, []).append(name)
 
-    def read(self, name: str, size: int = 1 << 30) -> bytes:
-        """The first `size` bytes of a member; `BrokenError` if it is damaged, which is found if all of it is read."""
+    def read(self, name: str, limit: int = 1 << 30) -> bytes:
+        """The content of a member; `BrokenError` if it is damaged or longer than `limit` bytes."""
         info = self.members[name]
+        if info.file_size > limit:
+            raise BrokenError(name, f"it is longer than {limit:,} bytes")
         try:
-            with self._zip.open(info) as file:
-                return file.read(-1 if info.file_size <= size else size)  # to the end, for the check of its CRC
+            return self._zip.read(info)
         except (OSError, EOFError, BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
             reason = quoted(error, 100, "") or type(error).__name__
-            raise BrokenError(f"{PurePosixPath(name).name} is damaged in {self.path} ({reason})") from None
+            raise BrokenError(name, f"in {self.path}: {reason}") from None
 
 
 def run_within(name: str) -> str:
@@ -113,7 +111,7 @@ def _opened(path: Path, about: tuple[int, ...]) -> StudyZip | BrokenError:
     try:
         return StudyZip(path)
     except BrokenError as error:
-        print(f"left out: {path} ({error})", file=sys.stderr)
+        print(f"left out: {path} ({error.reason})", file=sys.stderr)
         return error
 
 
@@ -161,7 +159,7 @@ def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
         if isinstance(opened, StudyZip):
             zips.append(opened)
         elif strict:
-            raise UserError(f"{path} can't be read ({opened}); restore it, or move it away")
+            raise UserError(f"{path} can't be read ({opened.reason}); restore it, or move it away")
     return zips
 
 
@@ -227,27 +225,15 @@ def packed_runs(folder: Path, within: bool = True) -> list[Path]:
     return [run for run in runs if not is_archived(run) and not os.path.isdir(run)]
 
 
-def read_file(path: str | Path, size: int = 1 << 30) -> bytes:
-    """The first `size` bytes of a file; `OSError` if there is none, `BrokenError` if it is damaged in a zip file.
+def read_file(path: str | Path, limit: int = 1 << 30) -> bytes:
+    """The content of a file of a run, from its folder or from a zip file. All files of runs are read here.
 
-    For small files this is twice as fast as `open`.
+    `OSError` if there is none; `BrokenError` if it is damaged, longer than `limit` bytes, a link or a special file.
     """
     try:
-        file = at_once(str(path), os.O_RDONLY)
+        return read_plain(path, limit)
     except (FileNotFoundError, NotADirectoryError):
         found = locate(path)
         if not found or found[1] not in found[0].members:
             raise
-        return found[0].read(found[1], size)
-    try:
-        return os.read(file, min(size, os.fstat(file).st_size))
-    finally:
-        os.close(file)
-
-
-def read_bytes(path: str | Path, size: int = 1 << 30) -> bytes:
-    """The same; empty if the file can't be read, `BrokenError` if it is damaged in a zip file."""
-    try:
-        return read_file(path, size)
-    except OSError:
-        return b""
+        return found[0].read(found[1], limit)

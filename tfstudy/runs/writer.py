@@ -1,62 +1,73 @@
-"""The writer of run folders. Files appear complete (written aside, then renamed) or grow by whole lines.
+"""Write run folders. Files appear complete (written aside, then renamed) or grow by whole lines. Imports no torch."""
 
-A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`; see `tfstudy.runs.schema` for its files.
-"""
-
-import csv
 import gzip
-import io
 import json
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, to_yaml
+from tfstudy.config.trees import yaml_sections
 from tfstudy.errors import UserError
-from tfstudy.runs.files import archive_name, lock_run, resuming_command, write_atomically
-from tfstudy.runs.identity import Identity, settings_of
-from tfstudy.runs.reader import (
-    HEADER,
-    OtherFormatError,
-    decode_result,
+from tfstudy.runs.files import (
+    BrokenError,
+    archive_name,
+    check_writable,
     digest_of,
+    locked,
+    resuming_command,
+    sealed,
+    utc_now,
+    write_atomically,
+)
+from tfstudy.runs.identity import Identity, run_hash, settings_of
+from tfstudy.runs.schema import (
+    FORMAT,
+    SLICES,
+    AnyEvent,
+    Failed,
+    Finished,
+    Lengths,
+    Prediction,
+    Progress,
+    ReadTest,
+    Result,
+    Scored,
+    SplitScores,
+    Started,
+)
+from tfstudy.runs.store import (
+    CONFIG,
+    DIGESTED,
+    EVENTS,
+    MAX_CONFIG,
+    METRICS,
+    PROGRESS,
+    RESULT,
+    OtherFormatError,
     has_result,
     is_finished,
-    read_config,
-    read_environments,
-    read_predictions,
+    last_lines,
+    open_run,
+    predictions_in,
+    read_bytes,
     read_progress,
     read_result,
-    read_scores,
     read_test_reads,
-    seal,
-    sound_metrics,
-    sound_test_reads,
 )
-from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores, SplitScores
-from tfstudy.runs.status import last_lines
-from tfstudy.runs.studyfile import MAX_DEPTH, BrokenError, check_unpacked, study_zips
+from tfstudy.runs.studyfile import MAX_DEPTH, check_unpacked, study_zips
 
 
 class RunFolder:
-    """The folder of one run. Only the process that holds its lock writes to it (see `open_run`)."""
+    """The folder of one run. Only the process that holds its lock writes to it (see `write_run`)."""
 
     def __init__(self, path: Path, run: str) -> None:
         self.path, self.run = path, run
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def metrics(self) -> Path:
-        """The file of the training metrics."""
-        return self.path / "metrics.csv"
+        self.checkpoints, self.metrics = path / "checkpoints", path / METRICS
 
     @property
     def finished(self) -> bool:
@@ -68,72 +79,68 @@ class RunFolder:
         """The result; `UserError` if there is none that can be read."""
         return read_result(self.path)
 
-    @property
-    def progress(self) -> Progress | None:
-        """The last report of progress."""
-        return read_progress(self.path)
+    def record(self, *events: AnyEvent) -> None:
+        """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
+        result = open_run(self.path).result
+        add_events(self.path, *events)
+        if result:
+            self.write_result(result)
 
     def finish(self, result: Result) -> None:
         """Write `result.json`, after which the run is finished. `ValueError` for a result that can't be read back."""
-        splits = {name: self._with_digest(name, scores) for name, scores in result.splits.items()}
-        content = msgspec.json.encode(msgspec.structs.replace(result, splits=splits, digest=""))
+        content = msgspec.json.encode(result)
         for scores in msgspec.json.decode(content, type=Result).splits.values():  # refuses nan, which became null
             SLICES.decode(scores.encoded_slices)
-        write_atomically(self.path / "result.json", seal(msgspec.json.format(content, indent=1)))
-        (self.path / "failed.json").unlink(missing_ok=True)
-        self.drop_scores()
+        add_events(self.path, Finished(status=result.status))
+        self.write_result(result)
+        (self.path / PROGRESS).unlink(missing_ok=True)
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
 
-    def _with_digest(self, split: str, scores: SplitScores) -> SplitScores:
-        """The scores with the digest of their predictions."""
-        file = self.path / "predictions" / f"{split}.jsonl.gz"
-        return msgspec.structs.replace(scores, predictions=digest_of(file.read_bytes()) if file.exists() else "")
-
-    def add_environment(self, environment: Environment) -> None:
-        """Add this process to `env.json`."""
-        _write_json(self.path / "env.json", [*read_environments(self.path), environment])
-
-    def record_execution(self, how: str) -> None:
-        """Record how this process computes the steps of training, in its entry of `env.json`."""
-        *before, last = read_environments(self.path)
-        _write_json(self.path / "env.json", [*before, msgspec.structs.replace(last, execution=how)])
+    def write_result(self, result: Result) -> None:
+        """Write `result.json` with the digests of the other files as they are now."""
+        files = {}
+        for name in DIGESTED:
+            if (file := self.path / name).exists():
+                with file.open("rb+") as opened:
+                    os.fsync(opened)  # what the result vouches for reaches the disk before it
+                    files[name] = opened.read()
+        digests = {name: digest_of(content) for name, content in files.items()}
+        result = msgspec.structs.replace(result, files=digests, events_size=len(files[EVENTS]))
+        write_atomically(self.path / RESULT, sealed(result))
 
     def write_progress(self, progress: Progress) -> None:
-        """Replace `progress.json`. It is written often, so it is not forced to the disk."""
-        write_atomically(self.path / "progress.json", msgspec.json.encode(progress), durable=False)
+        """Replace `.progress`. It is written often, so it is forced to the disk only if it has scores."""
+        content = sealed(msgspec.structs.replace(progress, run=self.run))
+        write_atomically(self.path / PROGRESS, content, durable=bool(progress.scores))
 
-    def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> None:
-        """Write all predictions of a split; the same predictions give the same bytes."""
+    def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> str:
+        """Write all predictions of a split; the same ones give the same bytes. Return the sha256 of the file."""
         lines = (json.dumps(msgspec.to_builtins(row), ensure_ascii=False) + "\n" for row in predictions)
         content = gzip.compress("".join(lines).encode(), mtime=0)
         write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", content)
+        return digest_of(content)
 
-    def scores(self) -> Scores:
-        """What an unfinished evaluation of this run has measured on splits whose predictions are complete."""
-        scores = read_scores(self.path)
-        if scores is None or scores.run != self.run:
-            return Scores(self.run)
-        complete = {name: split for name, split in scores.splits.items() if self._has_predictions(name, split.n)}
-        return msgspec.structs.replace(scores, splits=complete)
+    def scored(self) -> Progress:
+        """The report of an unfinished evaluation, with the scores of those splits whose predictions are complete."""
+        report = read_progress(self.path) or Progress(0)
+        own = report.scores if report.run == self.run else {}
+        complete = {name: scores for name, scores in own.items() if self._has_predictions(name, scores)}
+        return msgspec.structs.replace(report, scores=complete)
 
-    def _has_predictions(self, split: str, count: int) -> bool:
+    def _has_predictions(self, split: str, scores: SplitScores) -> bool:
         try:
-            return len(read_predictions(self.path, split)) == count
+            return len(predictions_in(self.path, split, scores.predictions)) == scores.n
         except UserError:
             return False
 
-    def write_scores(self, scores: Scores) -> None:
-        """Write `scores.json`, from which the evaluation continues if it is interrupted."""
-        content = msgspec.json.encode(msgspec.structs.replace(scores, digest=""))
-        write_atomically(self.path / "scores.json", seal(msgspec.json.format(content, indent=1)))
-
-    def drop_scores(self) -> None:
-        """Remove `scores.json`: the run is finished, or its weights may change."""
-        (self.path / "scores.json").unlink(missing_ok=True)
+    def write_scores(self, report: Progress, split: str) -> None:
+        """Record that a split was evaluated; an interrupted evaluation continues after it."""
+        self.write_progress(report)
+        self.record(Scored(split=split, examples=report.scores[split].n))
 
     def write_extended(self, lengths: Lengths) -> None:
         """Write `extended.json`."""
-        _write_json(self.path / "extended.json", lengths)
+        write_atomically(self.path / "extended.json", msgspec.json.format(msgspec.json.encode(lengths), indent=1))
 
     def write_task_file(self, name: str, content: str) -> None:
         """Write a file of the task, such as its tokenizer."""
@@ -145,22 +152,12 @@ class RunFolder:
             file.write(text + "\n")
 
     def count_read(self, split: str, reason: str) -> None:
-        """Record in `test_reads.csv` that a test set is evaluated."""
-        file = self.path / "test_reads.csv"
-        content = file.read_bytes() if file.exists() else b""
-        text = io.StringIO()
-        csv.writer(text).writerows([*sound_test_reads(content), [split, reason]])
-        write_atomically(file, text.getvalue().encode())
+        """Record that a test set is evaluated."""
+        self.record(ReadTest(split=split, reason=reason))
 
     def test_reads(self) -> dict[str, int]:
         """How often each test set was evaluated with this run's weights."""
         return read_test_reads(self.path)
-
-    def rewind(self, step: int) -> None:
-        """Drop the metrics after `step`, which training writes again when it resumes from there."""
-        if self.metrics.exists():
-            lines = [HEADER, *(row[-1] for row in sound_metrics(self.metrics.read_bytes()) if row[0] <= step)]
-            write_atomically(self.metrics, "".join(line + "\n" for line in lines).encode())
 
 
 def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
@@ -170,41 +167,44 @@ def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) ->
 
 
 @contextmanager
-def open_run(
+def write_run(
     path: Path, config: RunConfig, identity: Identity, restart: bool = False, replace_broken: bool = False
 ) -> Iterator[RunFolder]:
     """The run's folder, locked until the block or this process ends. With `restart` an existing run is archived.
 
-    `UserError` if the folder can't be written, if another process works on the run, if its config was edited, or if its
-    result is broken; with `replace_broken`, such a result is renamed and the run counts as unfinished. `UserError` also
-    for a packed run, and if a zip file of the study, which may have the run, can't be read.
+    `UserError` if the folder can't be written or has a link, if another process works on the run, if its config was
+    edited, or if it is broken; with `replace_broken`, a broken result is renamed and the run counts as unfinished.
+    `UserError` also for a packed run, and if a zip file of the study, which may have the run, can't be read.
     """
     check_unpacked(path)
     for parent in path.parents[:MAX_DEPTH]:
         study_zips(parent, strict=True)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / ".lock").open("a+")
-    except OSError as error:
-        raise UserError(f"can't write to {path}: {error.strerror}") from None
-    with lock:
-        lock_run(lock, path)
+    check_writable(path)
+    with ExitStack() as stack:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(path))
+        except OSError as error:
+            raise UserError(f"can't write to {path}: {error.strerror}") from None
         if restart and any(item.name != ".lock" for item in path.iterdir()):
             print(f"existing run archived: {archive(path)}")
         folder = RunFolder(path, identity.hash)
         _check_config(folder, config)
-        _check_result(path, replace_broken)
+        _check_sound(folder, replace_broken)
+        _modernise(path)
         yield folder
 
 
 def _check_config(folder: RunFolder, config: RunConfig) -> None:
     """Write `config.yaml`; `UserError` if it exists with other settings."""
-    path = folder.path / "config.yaml"
+    path = folder.path / CONFIG
     if not path.exists():
-        write_atomically(path, f"# tfstudy run {folder.run}\n{to_yaml(config)}".encode())
+        if not has_result(folder.path):
+            write_atomically(path, f"# tfstudy run {folder.run}\n{to_yaml(config)}".encode())
         return
     try:
-        same = settings_of(resolve(read_config(folder.path))) == settings_of(config)
+        content = read_bytes(path, MAX_CONFIG)
+        same = settings_of(resolve(yaml_sections(content, str(path)))) == settings_of(config)
     except (UserError, AttributeError):
         same = False
     if not same:
@@ -214,20 +214,31 @@ def _check_config(folder: RunFolder, config: RunConfig) -> None:
         )
 
 
-def _check_result(path: Path, replace_broken: bool) -> None:
-    if not has_result(path):
+def _check_sound(folder: RunFolder, replace_broken: bool) -> None:
+    """`UserError` if the run is broken; a broken result is renamed instead if it may be replaced."""
+    path, run = folder.path, open_run(folder.path)
+    started = [event.environment for event in run.events if isinstance(event, Started)]
+    own = all(run_hash(one.settings, one.data, one.code_versions) == folder.run for one in started if one.settings)
+    if not (error := run.broken or (None if own else BrokenError(path / EVENTS, "it belongs to another run"))):
         return
-    try:
-        decode_result(path)
-    except BrokenError as error:
-        if not replace_broken or isinstance(error, OtherFormatError):
-            raise UserError(
-                f"{path / 'result.json'}: {error}; --restart archives the run and starts again; "
-                f"{resuming_command(path)} evaluates its checkpoint again and keeps this result under another name"
-            ) from None
-        kept = archive_name(path / "result.json", "broken")
-        (path / "result.json").rename(kept)
-        print(f"{path / 'result.json'}: {error}; kept as {kept.name}, the run continues from its checkpoint")
+    if not replace_broken or error.name != RESULT or isinstance(error, OtherFormatError):
+        again = f"{resuming_command(path)} evaluates its checkpoint again and keeps this result under another name"
+        more = f"; {again}" if error.name == RESULT else ""
+        raise UserError(f"{path}: {error}; --restart archives the run and starts again{more}")
+    kept = archive_name(path / RESULT, "broken")
+    (path / RESULT).rename(kept)
+    print(f"{path}: {error}; kept as {kept.name}, the run continues from its checkpoint")
+
+
+def _modernise(path: Path) -> None:
+    """Rewrite a record of older code in today's format, before it is added to. The old files are not read any more."""
+    if (path / EVENTS).exists() or not (run := open_run(path)).events:
+        return
+    add_events(path, *run.events)
+    if run.result:
+        for file in (path / "instruments").glob("*.json"):
+            write_atomically(file, sealed(msgspec.json.decode(read_bytes(file))))
+        RunFolder(path, run.result.run).write_result(msgspec.structs.replace(run.result, format=FORMAT))
 
 
 def archive(path: Path) -> Path:
@@ -235,17 +246,27 @@ def archive(path: Path) -> Path:
     archived = archive_name(path)
     archived.mkdir()
     # The result goes first and the config last: if interrupted in between, an unfinished run of this config remains.
-    for item in sorted(path.iterdir(), key=lambda item: (item.name != "result.json", item.name == "config.yaml")):
+    for item in sorted(path.iterdir(), key=lambda item: (item.name != RESULT, item.name == CONFIG)):
         if item.name != ".lock":
             item.rename(archived / item.name)
     return archived
 
 
+def add_events(path: Path, *events: AnyEvent) -> None:
+    """Add events to `events.jsonl`, with the time unless they have one. An incomplete last line is dropped."""
+    content = read_bytes(path / EVENTS)
+    lines = [sealed(event if event.time else msgspec.structs.replace(event, time=utc_now())) for event in events]
+    number = os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    with os.fdopen(number, "wb", buffering=0) as file:
+        file.truncate(content.rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
+        file.write(b"".join(lines))
+        os.fsync(file)
+
+
 def write_failure(path: Path, reason: str, attempts: int) -> None:
-    """Write `failed.json`: why a run was given up, with the last lines of its log."""
+    """Record why a run was given up, with the last lines of its log."""
+    check_writable(path)
     path.mkdir(parents=True, exist_ok=True)
-    _write_json(path / "failed.json", Failure(reason, attempts, last_lines(path)))
-
-
-def _write_json(path: Path, value: Any) -> None:
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=1))
+    _modernise(path)
+    add_events(path, Failed(reason=reason, attempts=attempts, log=last_lines(path)))

@@ -12,7 +12,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from tfstudy.config.schema import RunConfig
-from tfstudy.runs.reader import HEADER
+from tfstudy.runs.store import HEADER
 from tfstudy.runs.writer import RunFolder
 
 

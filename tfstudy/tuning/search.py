@@ -20,7 +20,7 @@ from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun, PlannedRun, plan
-from tfstudy.runs.reader import read_metrics, read_result
+from tfstudy.runs.store import read_metrics, read_result
 from tfstudy.tuning.space import WIDTH, Space, default_searches, draw, for_architecture, parse_space, scaled
 
 MAX_TRIALS = 10_000  # of each architecture

@@ -18,8 +18,8 @@ from tfstudy.analysis.summary import length_threshold
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.plots import layout, series
-from tfstudy.runs.reader import read_metrics
 from tfstudy.runs.schema import Lengths
+from tfstudy.runs.store import read_metrics
 
 NO_INTERVAL = "One seed gives no interval."
 ALTERNATING = "Where lines coincide, their colours alternate."
