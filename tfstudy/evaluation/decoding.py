@@ -259,6 +259,12 @@ def limits_of(limit: GenerationLimit, source_lengths: Tensor) -> Tensor:
     return torch.tensor([_limit(limit, length) for length in source_lengths.tolist()], dtype=torch.long)
 
 
+def search_limits(model: Model, task: Task, decode: DecodeConfig, source_lengths: Tensor) -> Tensor:
+    """Return the maximum number of tokens for sources of any split (rows,), within the positions of the model."""
+    limits = limits_of(generation_limit(task, decode), source_lengths)
+    return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)
+
+
 def _limit(limit: GenerationLimit, source_length: int) -> int:
     return math.ceil(limit.per_source_token * source_length - 1e-9) + limit.constant
 

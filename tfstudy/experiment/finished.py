@@ -15,7 +15,7 @@ from tfstudy.config.trees import unflatten
 from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.breakdown import accuracy_by_length
-from tfstudy.evaluation.decoding import generate, generation_limit, limits_of
+from tfstudy.evaluation.decoding import generate, search_limits
 from tfstudy.evaluation.evaluate import MemoryUse, in_batches, rows_at_once
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
@@ -295,9 +295,7 @@ def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[st
     task, data, config, model = prepared.task, prepared.data, prepared.config, prepared.model
     encoded = data.encode([Example(tuple(source), (), {}) for source in sources])
     lengths, device = encoded.source_lengths, next(model.parameters()).device
-    limits = limits_of(generation_limit(task, config.decode), lengths - 1)  # without EOS
-    if model.max_positions is not None:
-        limits = limits.clamp(max=model.max_positions - 1)
+    limits = search_limits(model, task, config.decode, lengths - 1)  # without EOS
     memory = MemoryUse.of(model, len(data.target_vocab), config.decode.hypotheses)
 
     def compute(index: torch.Tensor) -> list[list[int]]:

@@ -11,7 +11,7 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import BOS, EOS, SPECIAL, TaskEncoder
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.decoding import generation_limit, greedy, limits_of
+from tfstudy.evaluation.decoding import greedy, search_limits
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, no_attention
 from tfstudy.instruments.hooks import joined, logits_of, recorded_attention
@@ -172,9 +172,7 @@ def measure_attention(
 def _generated(model: Model, data: TaskEncoder, decode: DecodeConfig, ids: Tensor) -> tuple[list[int], bool]:
     """Return the tokens that the model generates for a source (1, source), and whether it ended before the limit."""
     length = ids.shape[1] - 1  # without EOS
-    limits = limits_of(generation_limit(data.task, decode), torch.tensor([length]))
-    if model.max_positions is not None:
-        limits = limits.clamp(max=model.max_positions - 1)
+    limits = search_limits(model, data.task, decode, torch.tensor([length]))
     [output] = greedy(model, TokenBatch.of(ids), limits.to(ids.device))
     return output, len(output) < int(limits)
 

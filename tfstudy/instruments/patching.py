@@ -15,7 +15,7 @@ from torch.nn.utils.parametrize import cached
 
 from tfstudy.data.encoding import BOS, EOS
 from tfstudy.errors import UserError
-from tfstudy.evaluation.decoding import generation_limit, greedy, limits_of
+from tfstudy.evaluation.decoding import greedy, search_limits
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
@@ -104,9 +104,7 @@ def first_difference(subject: Subject, first: Tokens, second: Tokens) -> Differe
     """Return where the model's greedy outputs for two sources differ; `UserError` if they are equal."""
     model, examples = subject.model, [Example(first, (), {}), Example(second, (), {})]
     source = subject.data.encode(examples).source.to(next(model.parameters()).device)
-    limits = limits_of(generation_limit(subject.task, subject.config.decode), torch.tensor([len(first)] * 2))
-    if model.max_positions is not None:
-        limits = limits.clamp(max=model.max_positions - 1)
+    limits = search_limits(model, subject.task, subject.config.decode, torch.tensor([len(first)] * 2))
     outputs = [[*ids, EOS] for ids in greedy(model, TokenBatch.of(source), limits.to(source.device))]
     if outputs[0] == outputs[1]:
         raise UserError("the outputs of the model for these two sources are the same, so there is no effect to measure")

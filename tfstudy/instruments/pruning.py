@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.evaluation.decoding import generate, generation_limit, greedy_of_lengths, limits_of
+from tfstudy.evaluation.decoding import generate, greedy_of_lengths, search_limits
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
 from tfstudy.instruments.head_importance import Head, attention_modules, importances, masked, normalised
@@ -83,9 +83,7 @@ class Decoding(NamedTuple):
         model, device = subject.model, next(subject.model.parameters()).device
         examples = sorted(chosen_examples(subject, settings), key=lambda e: (len(e.target), len(e.source)))
         encoded = subject.data.encode(examples)
-        limits = limits_of(generation_limit(subject.task, subject.config.decode), encoded.source_lengths - 1)
-        if model.max_positions is not None:
-            limits = limits.clamp(max=model.max_positions - 1)
+        limits = search_limits(model, subject.task, subject.config.decode, encoded.source_lengths - 1)
         parts = [torch.arange(len(examples))[start : start + BATCH] for start in range(0, len(examples), BATCH)]
         rows = [(encoded.rows(part).source, limits[part], encoded.target_lengths[part] - 2) for part in parts]
         return cls(examples, [(a.to(device), b.to(device), c.to(device)) for a, b, c in rows])
