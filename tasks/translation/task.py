@@ -13,7 +13,7 @@ P19-1021) show how much the settings matter with few pairs.
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -58,8 +58,7 @@ LARGEST = 10**8  # number of pairs, as of the examples of other tasks
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (
     *FilesConfig.__annotations__,
-    *("source_language", "target_language", "reverse"),
-    *("subset_seed", "clean", "bleu_tokenizer"),
+    *("source_language", "target_language", "subset_seed", "clean"),
 )
 KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
 LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
@@ -75,7 +74,6 @@ class TranslationConfig(FilesConfig):
     target_language: str = Field(
         "", description="code of the target language; selects files, columns and the tokenizer of BLEU"
     )
-    reverse: bool = Field(False, description="translate from the target of the files to the source")
     train_pairs: int = Field(
         0, ge=0, le=LARGEST, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
     )
@@ -95,11 +93,6 @@ class TranslationConfig(FilesConfig):
     subword_vocab_size: int = Field(
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
     )
-    bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
-        "auto",
-        description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km, my, bo and targets without spaces "
-        "between words, zh for zh, else 13a",
-    )
 
 
 class Translation(Task):
@@ -118,8 +111,7 @@ class Translation(Task):
         self._config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
         known = [row.pair for row in text.train[:KNOWN_PAIRS]]
-        auto = config.bleu_tokenizer == "auto"
-        self._bleu_tokenizer = bleu_tokenizer(config.target_language, known) if auto else config.bleu_tokenizer
+        self._bleu_tokenizer = bleu_tokenizer(config.target_language, known)
         self._corpus_train = known if config.split == "corpus" else []
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
         self._coder = coder_for([row.pair for row in train], config.subword_vocab_size)

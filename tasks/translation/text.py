@@ -120,17 +120,11 @@ def from_corpus(config: "TranslationConfig") -> Text:
 
 
 def read_corpus(config: "TranslationConfig") -> PairData:
-    """Return the pairs of the corpus; with `data.reverse`, from the target of its files to the source."""
+    """Return the pairs of the corpus; columns beyond the two sides are noted as unused."""
     data = read_pairs(config, (config.source_language, config.target_language))
     for split in data.splits.values():
         data.unused.update({f"column {name}": "translation has no tags" for name in split.tags})
-    if not config.reverse:
-        return data
-    turned = {
-        name: split._replace(sources=split.targets, targets=split.sources, places=split.places[::-1])
-        for name, split in data.splits.items()
-    }
-    return data._replace(splits=turned)
+    return data
 
 
 def shuffled(pairs: Iterable[Sentences], seed: int) -> list[Sentences]:

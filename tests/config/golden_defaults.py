@@ -2,7 +2,7 @@
 
     python -m tests.config.golden_defaults          write the file again, after adding a key or raising a version
 
-A new task is in the file from its first committed results on.
+A new task need not be in the file before its first results are committed.
 
 The hash of a run leaves out the settings that equal their default. If a default changed while its version did not, old
 and new runs would share a hash although their settings differ.

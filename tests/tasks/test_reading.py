@@ -51,11 +51,11 @@ def test_formats_differ_between_splits_and_a_further_test_file_is_a_split_of_its
 
 
 def test_two_columns_can_be_read_in_reverse_and_parallel_files_by_swapping_the_languages(tmp_path):
-    reverse = read_splits(corpus(tmp_path / "columns"), reverse=True)["train"]
+    reverse = read_splits(corpus(tmp_path / "columns"), columns="target,source")["train"]
     assert reverse == [Sentences(p.target, p.source) for p in PAIRS]
     parallel = corpus(tmp_path / "parallel", "parallel, one gzipped")
     assert read_splits(parallel, ("de", "en"))["test"] == [Sentences("zwei", "two")]
-    assert read_splits(parallel, reverse=True)["test"] == [Sentences("zwei", "two")]
+    assert read_splits(parallel, columns="de,en")["test"] == [Sentences("zwei", "two")]
 
 
 def test_nothing_is_quoted_missing_stripped_or_a_number(tmp_path):

@@ -27,7 +27,9 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.max_edit_distance": 3,  # of parentheses
     "data.test_digits": 0,  # of sorting
     "data.test_symbols": 0,
-    "data.lowercase": False,  # of translation, and the next
+    "data.bleu_tokenizer": "auto",  # of translation, and the next
+    "data.lowercase": False,
+    "data.reverse": False,
     "data.shared_subwords": True,
     "data.subword_pairs": 0,
     "model.attention": "full",  # of the Transformer, as all of `model`
