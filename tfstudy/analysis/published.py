@@ -168,13 +168,6 @@ def _family_names(body: str) -> tuple[str, ...]:
     return tuple(author.partition(",")[0].strip() for author in _field(body, "author").split(" and "))
 
 
-def figures_of(paper: str) -> list[Figure]:
-    """Return a paper's figures; `UserError` with the nearest name for an unknown paper."""
-    known = dict.fromkeys(figure.paper for figure in all_figures())
-    name = one_of("paper", paper, sorted(known))
-    return [figure for figure in all_figures() if figure.paper == name]
-
-
 def figure_of(id_: str, where: str = "") -> Figure:
     """Return the figure with this id; `UserError` with the nearest id for an unknown one."""
     known = {figure.id: figure for figure in all_figures()}

@@ -139,13 +139,6 @@ def t_quantile(share: float, degrees: float) -> float:
     return float(stdtrit(degrees, share))
 
 
-def normal_quantile(share: float) -> float:
-    """Return a quantile of the standard normal distribution."""
-    from scipy.special import ndtri
-
-    return float(ndtri(share))
-
-
 def two_sided_p(t: float, degrees: float) -> float:
     """Return the probability that Student's t is at least as far from 0."""
     from scipy.special import stdtr

@@ -1,6 +1,5 @@
 """Numbers and text in Markdown, LaTeX, HTML and JSON, for all that is printed or written."""
 
-import html
 import json
 import math
 import re
@@ -162,13 +161,6 @@ def _without_html(text: str) -> str:
 def escape_latex(text: str) -> str:
     """Return text in one line that LaTeX prints as it is; `>=` is printed as one sign."""
     return " ".join(text.split()).replace(">=", "≥").translate(LATEX)
-
-
-def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a `<table>`; cells are HTML."""
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in heads)
-    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
 
 
 # CSV and JSON

@@ -27,7 +27,10 @@ MAX_TEST_SETS = 8  # that have a note of their own on trivial systems
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
 EXPLAINED = (  # columns, by key, and what they are
-    (["oracle_length"], "oracle length: exact match of outputs that are stopped at the length of the target"),
+    (
+        ["oracle_length"],
+        "oracle length: exact match if outputs can't end before the length of the target and stop there",
+    ),
     (["L90", "L50"], "L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"),
 )
 # kinds of notes; the first three are what the reader of a printed table must know
