@@ -12,9 +12,8 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare
-from tfstudy.experiment.reuse import find_reusable, reuse
 from tfstudy.experiment.score import Scored, score, scored_splits
-from tfstudy.experiment.train import Report, Trained, check_measured, train
+from tfstudy.experiment.train import Report, Trained, check_measured, find_reusable, reuse, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.display import one_line, scores_html

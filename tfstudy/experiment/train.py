@@ -1,24 +1,45 @@
-"""The training of one run: from its last checkpoint to the weights that are evaluated, with instruments that listen."""
+"""The weights of one run: trained from its last checkpoint, with instruments that listen, or reused from another run.
 
+Runs that differ only in decoding and evaluation are trained once.
+"""
+
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree
 from tfstudy.data.module import TaskData
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.files import command_again
+from tfstudy.runs.files import command_again, is_archived, write_atomically
+from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.measurement_record import save_measurement, saved_instruments
 from tfstudy.runs.schema import Progress, Resumed, StepsComputed
+from tfstudy.runs.store import METRICS, has_result, read_config, read_result
+from tfstudy.runs.studyfile import exists, names_in, read_file
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
-from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint, rewind_metrics
+from tfstudy.training.checkpoints import (
+    BEST,
+    LAST,
+    STATE_KEY,
+    DamagedError,
+    load_checkpoint,
+    metrics_digest,
+    model_weights,
+    resumable_checkpoint,
+    rewind_metrics,
+    save_checkpoint,
+)
 from tfstudy.training.fit import fit
 from tfstudy.training.graphs import Execution
 from tfstudy.training.loggers import MetricsFile
@@ -71,8 +92,12 @@ def train(
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
+
+    def report_damage(text: str) -> None:  # also with --quiet
+        print(text, file=sys.stderr)
+
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
-    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
+    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report_damage)
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint, folder.path)
 
@@ -152,3 +177,56 @@ def save_rows(listeners: Sequence[Listener], folder: RunFolder) -> None:
 def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:
     again = command_again(path, smoke, "--measure", name)
     return UserError(f"{path} already has {steps} steps without --measure {name}; `{again}` trains it again")
+
+
+# Weights of another run
+
+
+def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, device: str, devices: int) -> Path | None:
+    """Return the folder of a finished run with the same training settings, data, code versions and devices, or None.
+
+    Only runs of the same study, test split, architecture and seed are considered. Damaged weights are reported.
+    """
+    folder, needed = record.path.parent, {LAST, f"{config.eval.checkpoint}.ckpt"}
+    for path in (folder / name for name in names_in(folder) if name.startswith(f"s{config.seed}-")):
+        if path == record.path or is_archived(path) or not has_result(path):
+            continue
+        try:
+            other, result = resolve(read_config(path)), read_result(path)
+        except UserError:
+            continue
+        same = training_settings(other) == training_settings(config)
+        same &= identify(other, identity.data, identity.versions).hash == result.run
+        same &= (result.status, result.device, result.devices) == ("finished", device, devices)
+        checkpoints = [path / "checkpoints" / name for name in needed]
+        if not same or not all(map(exists, [path / METRICS, *checkpoints])):
+            continue
+        try:
+            for checkpoint in checkpoints:
+                load_checkpoint(checkpoint, result.run)
+            return path
+        except UserError as error:
+            print(f"the weights of {path.name} can't be reused: {error}", file=sys.stderr)
+    return None
+
+
+def training_settings(config: RunConfig) -> Tree:
+    """Return the settings that determine the weights."""
+    return {key: value for key, value in settings_of(config).items() if key not in ("decode", "eval")}
+
+
+def reuse(record: RunFolder, source: Path) -> None:
+    """Copy the checkpoints and training metrics of another run into this one, which becomes their owner.
+
+    `last.ckpt`, which marks training as finished, is written last.
+    """
+    owner = read_result(source).run
+    write_atomically(record.metrics, read_file(source / METRICS))
+    for path in (source / "checkpoints" / name for name in (BEST, LAST)):
+        with suppress(DamagedError):  # of a best checkpoint that this run does not need
+            if exists(path):
+                checkpoint = load_checkpoint(path, owner)
+                checkpoint["callbacks"][STATE_KEY]["run"] = record.run
+                checkpoint["callbacks"][STATE_KEY].setdefault("metrics", metrics_digest(record.metrics))
+                save_checkpoint(checkpoint, record.checkpoints / path.name)
+    record.log(f"weights reused from {source.name}")

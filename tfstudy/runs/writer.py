@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -227,7 +228,7 @@ def _check_sound(folder: RunFolder, replace_broken: bool) -> None:
         raise UserError(f"{path}: {error}; --restart archives the run and starts again{more}")
     kept = archive_name(path / RESULT, "broken")
     (path / RESULT).rename(kept)
-    print(f"{path}: {error}; kept as {kept.name}, the run continues from its checkpoint")
+    print(f"{path}: {error}; kept as {kept.name}, the run continues from its checkpoint", file=sys.stderr)
 
 
 def _modernise(path: Path) -> None:
