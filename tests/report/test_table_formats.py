@@ -290,7 +290,7 @@ def test_no_line_is_wider_than_the_terminal_and_results_are_not_folded(study, wi
 
 
 def test_columns_are_left_out_in_their_order_and_named(compared):
-    order = [*TOO_WIDE, "q", "group"]
+    order = [*TOO_WIDE, "q", "group", "published"]
     present = [key for key in order if key in {*left_out(printed(compared, 50))}]
     previous: set[str] = set()
     for width in range(200, 50, -5):

@@ -261,7 +261,7 @@ def cells(table: Table, format: str = "md") -> Cells:
         markup=frozenset(QUOTED if format == "tex" else ()),
         folded=frozenset(("preset", "seeds", *QUOTED)),
         left_out=too_wide,
-        left_out_last=("q", "group"),
+        left_out_last=("q", "group", "published"),
     )
 
 
