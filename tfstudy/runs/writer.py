@@ -83,7 +83,7 @@ class RunFolder:
     def record(self, *events: AnyEvent) -> None:
         """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
         result = open_run(self.path).result
-        add_events(self.path, *events)
+        add_events(self.path, *(msgspec.structs.replace(event, time=utc_now()) for event in events))
         if result:
             self.write_result(result)
 
@@ -92,7 +92,7 @@ class RunFolder:
         content = msgspec.json.encode(result)
         for scores in msgspec.json.decode(content, type=Result).splits.values():  # refuses nan, which became null
             SLICES.decode(scores.encoded_slices)
-        add_events(self.path, Finished(status=result.status))
+        add_events(self.path, Finished(status=result.status, time=utc_now()))
         self.write_result(result)
         (self.path / PROGRESS).unlink(missing_ok=True)
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
@@ -254,14 +254,13 @@ def archive(path: Path) -> Path:
 
 
 def add_events(path: Path, *events: AnyEvent) -> None:
-    """Add events to `events.jsonl`, with the time unless they have one. An incomplete last line is dropped."""
+    """Add events to `events.jsonl`. An incomplete last line is dropped."""
     content = read_bytes(path / EVENTS)
-    lines = [sealed(event if event.time else msgspec.structs.replace(event, time=utc_now())) for event in events]
     number = os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     with os.fdopen(number, "wb", buffering=0) as file:
         file.truncate(content.rfind(b"\n") + 1)
         file.seek(0, os.SEEK_END)
-        file.write(b"".join(lines))
+        file.write(b"".join(map(sealed, events)))
         os.fsync(file)
 
 
@@ -270,4 +269,4 @@ def write_failure(path: Path, reason: str, attempts: int) -> None:
     check_writable(path)
     path.mkdir(parents=True, exist_ok=True)
     _modernise(path)
-    add_events(path, Failed(reason=reason, attempts=attempts, log=last_lines(path)))
+    add_events(path, Failed(reason=reason, attempts=attempts, log=last_lines(path), time=utc_now()))
