@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tfstudy import plugins
+
 pytest_plugins = ("tests.interrupted_runs",)  # the fixture `undisturbed`
 jaxtyping.install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
 jaxtyping.config.update("jaxtyping_disable", True)  # a small model is three times as slow with them: see `shapes`
@@ -17,6 +19,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")
+
+
+@pytest.fixture(autouse=True)
+def _no_plugins_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--plugin` stays in the environment of a process, and so in the tests that follow on the same worker."""
+    monkeypatch.setenv(plugins.VARIABLE, "")
 
 
 @pytest.fixture
