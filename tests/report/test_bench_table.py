@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from tests.performance.example_measurements import MACHINE, record
+from tests.performance.example_measurements import record
 from tfstudy.errors import UserError
 from tfstudy.performance.record import write_records
-from tfstudy.report.bench_table import explanations, markdown, rows
+from tfstudy.report.bench_table import rows
 from tfstudy.report.claims import claim_lines, judged_claims
 from tfstudy.report.claims import markdown as claims_markdown
 from tfstudy.report.plots.bench import plot
@@ -25,19 +25,6 @@ def test_a_ratio_is_to_the_default_of_the_same_setting():
     assert explicit.ratio.mean == explicit.ratio.high == pytest.approx(0.25)
     assert [str(one.ratio.mean) for one in (default, other)] == ["nan", "nan"]
     assert default.cores == 0.5
-
-
-def test_the_table_has_a_part_for_each_architecture():
-    text = markdown(RECORDS, ["not enough memory: x"])
-    assert "| explicit | 40.0 | 14 % | 0.250 | 0.500 | 8.00 | 4.00 |" in text
-    assert "**training: lstm, 0.20M parameters, length 8, width 16, batch 2**" in text
-    assert text.endswith("- not enough memory: x\n")
-
-
-@pytest.mark.parametrize(("threads", "busy"), [(1, False), (2, True)])
-def test_a_busy_machine_is_noted_where_it_matters(threads, busy):
-    machine = msgspec.structs.replace(MACHINE, threads=threads)
-    assert any("was busy" in note for note in explanations([record(*SECONDS, machine=machine)])) == busy
 
 
 def test_the_figure_has_a_panel_for_each_quantity_and_says_every_number():

@@ -36,22 +36,6 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     assert statement["conditions"][0]["each_seed"]["3"] == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("claims", "L33"), "unknown claim"),
-        (("claims", "--format", "mdd"), "did you mean 'md'?"),
-        (("claims", "--results", "nowhere"), "there is no folder of results at 'nowhere'"),
-    ],
-)
-def test_a_mistake_is_one_message(tmp_path, monkeypatch, capsys, words, message):
-    monkeypatch.chdir(tmp_path)
-    assert tfstudy(*words) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
 # What a statement is about
 
 SHARED = {"model.dim": 64, "data.train_length": "1-10"}
@@ -60,11 +44,6 @@ SHARED = {"model.dim": 64, "data.train_length": "1-10"}
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
-        (
-            SHARED | {"arch": "cnn", "preset": "small"},
-            {},
-            "cnn (preset small, dim=64, train_length=1-10) on scan length",
-        ),
         (
             SHARED | {"arch": "lstm"},
             SHARED | {"arch": "cnn"},
@@ -76,16 +55,6 @@ SHARED = {"model.dim": 64, "data.train_length": "1-10"}
             "lstm dim=64 minus dim=32 (cell=gru) on scan length",
         ),
         (
-            {"arch": "lstm", "test": "test", "model.dim": 64},
-            {"arch": "lstm", "test": "test_long", "model.dim": 64},
-            "lstm (dim=64) on scan length, test minus test_long",
-        ),
-        (
-            {"arch": "lstm", "tag": "length", "value": "1"},
-            {"arch": "lstm", "tag": "length", "value": "3"},
-            "lstm on scan length, length 1 minus length 3",
-        ),
-        (
             {"arch": "lstm", "model.dim": 64},
             {"arch": "cnn", "split": "simple", "model.dim": 64},
             "lstm on scan length minus cnn on scan simple (dim=64)",
@@ -93,15 +62,8 @@ SHARED = {"model.dim": 64, "data.train_length": "1-10"}
     ],
 )
 def test_what_two_conditions_share_stands_once(tmp_path, first, second, text):
-    found = judged(tmp_path, {"of": first, **({"minus": second} if second else {}), "above": 0})
+    found = judged(tmp_path, {"of": first, "minus": second, "above": 0})
     assert about(found.statements[0]) == f"exact match of {text}"
-
-
-def test_rows_of_an_instrument_are_named_like_settings(tmp_path):
-    first, second = ({"arch": "lstm", "rows.head": head, "rows.take": "max", "rows.role": "next"} for head in (1, 2))
-    found = judged(tmp_path, {"of": first, "minus": second, "above": 0}, metric="head_roles")
-    text = "lstm largest of head 1, role next minus largest of head 2, role next on scan length, measured by head_roles"
-    assert about(found.statements[0]) == text
 
 
 def test_a_comparison_of_unequal_numbers_of_seeds_names_both(tmp_path):
@@ -144,13 +106,6 @@ def test_a_claim_that_was_not_run_or_lacks_runs_says_so(tmp_path):
     assert found == ["[L1](claims.md)", "not run", "It is so.", "no finished run of this kind: `tfstudy grid scan`", ""]
 
 
-def test_a_theorem_shows_its_test_and_the_first_sentence_of_its_note(tmp_path):
-    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
-    theorem = judged(study, tested_by="tests/a.py::test_it", note="True up to 64. It is measured so; and so.")
-    assert cells(theorem, details="claims.md")[3] == "tested by tests/a.py::test_it. True up to 64"
-    assert cells(theorem)[3] == "tested by tests/a.py::test_it; True up to 64. It is measured so; and so."
-
-
 # On a terminal
 
 UNRUN = {"of": {"arch": "cnn"}, "is": 12.1, "within": 5}
@@ -174,21 +129,6 @@ def test_a_claim_has_its_verdict_and_reason_and_with_details_each_statement(refu
     assert "exact match of lstm on scan length; 1.2 [" in text
     assert "; claimed 90.3 ± 5; on the wrong side of 85.3" in text
     assert "exact match of cnn on scan length; claimed 12.1 ± 5; no finished run" in text
-
-
-def test_only_notes_that_apply_to_what_is_printed_are_shown_and_fit_the_terminal(refuted, tmp_path, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.terminal.terminal_width", lambda: 80)
-    (tmp_path / "none").mkdir()
-    unrun = judged(tmp_path / "none", UNRUN)
-    for one, details, facts in (
-        (unrun, True, []),
-        (refuted, False, ["supported if"]),
-        (refuted, True, ["supported if", "all statements", "percent"]),
-    ):
-        lines = list(map(str, claim_lines([one], [], details)))
-        starts = [line for line in lines if line.startswith("-  ")]
-        assert [fact in line for fact, line in zip(facts, starts, strict=True)] == [True] * len(facts)
-        assert max(map(len, lines)) <= 80
 
 
 # In the report of a study

@@ -9,10 +9,8 @@ import pytest
 
 from tests.example_records import result, rival, three_architectures, write
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.analysis.published import Quotation, figure_of
 from tfstudy.analysis.summary import conditions, rows_of
-from tfstudy.report import comparisons
-from tfstudy.report.comparisons import MAX_DETAILED, significant_differences, summarize_comparisons, verdict
+from tfstudy.report.comparisons import significant_differences, summarize_comparisons, verdict
 from tfstudy.report.tables import build_table
 from tfstudy.report.tables import read_table as table
 
@@ -45,14 +43,6 @@ def test_an_undecided_comparison_says_how_many_seeds_it_needs(tmp_path):
     assert summary.tested[0].verdict == "cnn or lstm: undecided"
     equal = [one for seed in range(3) for one in (result(seed, 0.5), rival(seed, 0.5))]
     assert summarize_comparisons(table(write(tmp_path / "b", *equal))).tested[0].needed == "no difference to find"
-
-
-def test_of_many_comparisons_the_clearest_are_listed(study, monkeypatch):
-    monkeypatch.setattr(comparisons, "MAX_LISTED", 1)
-    many = [rival(seed, 0.3 + (-1) ** seed / 50, arch) for arch in ("gru", "mlp") for seed in range(4)]
-    summary = summarize_comparisons(table(write(study, *many)))
-    assert len(summary.tested) == 1
-    assert "1 of 6 comparisons are listed" in summary.notes[1]
 
 
 # The verdict
@@ -134,26 +124,7 @@ def test_nothing_is_claimed_without_a_significant_difference(tmp_path, means, se
     assert second in found[1]
 
 
-def test_many_test_sets_are_counted(tmp_path):
-    splits = [f"split{n}" for n in range(MAX_DETAILED + 1)]
-    first, second, last = verdict(study_table(tmp_path, {"lstm": 0.1, "cnn": 0.9}, splits=splits))
-    assert first == "Of 7 test sets, cnn than lstm on 7 is significantly better."
-    assert second == "No comparison is undecided."
-    assert last == "No published figure is known for these test sets and kinds of network."
-
-
 def test_figures_of_other_settings_are_not_tested(tmp_path):
     [*_, last] = verdict(study_table(tmp_path, {"lstm": 0.5}))
     assert re.match(r"None of the \d+ published figures? beside these results \(.*Lake & Baroni 2018", last)
     assert "so none is tested" in last
-
-
-def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
-    table = study_table(tmp_path, {"lstm": 0.5})
-    quoted = [Quotation(figure_of("lake-2018-09"), True), Quotation(figure_of("lake-2018-13"), True)]
-    rows = table.rows.iloc[:1].assign(published=[quoted])
-    found = iter(["agrees", "differs"])
-    monkeypatch.setattr(comparisons, "judge_figure", lambda *_: type("Judged", (), {"verdict": next(found)}))
-    [*_, last] = verdict(table._replace(rows=rows))
-    assert "1 reproduced within 5 points (lstm on length: 50.8 here, 13.8 in Lake & Baroni 2018)" in last
-    assert "1 not reproduced within 5 points (lstm on length: 50.8 here, 90.0 in Lake & Baroni 2018)" in last

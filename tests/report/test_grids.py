@@ -89,10 +89,3 @@ def test_on_a_terminal_a_table_is_drawn_and_the_cursor_is_restored(error):
     assert f"{jobs[2].name} failed: hung" in text
     assert "1 finished, 1 failed, 1 left of 3; about 2 s left" in text
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
-
-
-def test_a_grid_with_nothing_to_run_draws_nothing():
-    screen = io.StringIO()
-    with progress([], {}, console=Console(file=screen, force_terminal=True)):
-        pass
-    assert screen.getvalue() == ""

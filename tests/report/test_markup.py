@@ -7,7 +7,6 @@ import pytest
 
 from tfstudy.report.markup import (
     MINUS,
-    count_range,
     ends,
     escape_latex,
     escape_markdown,
@@ -15,11 +14,9 @@ from tfstudy.report.markup import (
     markdown_table,
     number,
     p_value,
-    plural,
     q_equals,
     signed,
     significant,
-    significant_interval,
     with_interval,
 )
 
@@ -39,19 +36,6 @@ def test_a_difference_has_the_sign_of_its_exact_value():
 def test_a_significant_p_value_is_not_rounded_to_the_threshold():
     assert [p_value(p) for p in (0.04949, 0.04999696, 0.05)] == [".049", "<.050", ".050"]
     assert q_equals(0.04999696) == "q < .050"
-
-
-@pytest.mark.parametrize(
-    ("p", "cell", "equation"), [(0.0341, ".034", "q = .034"), (1e-9, "<.001", "q < .001"), (1.0, "1.000", "q = 1.000")]
-)
-def test_p_values_have_three_digits(p, cell, equation):
-    assert (p_value(p), q_equals(p)) == (cell, equation)
-    assert p_value(math.nan) == ""
-
-
-def test_nouns_agree_with_their_numbers():
-    assert [plural(count, "run") for count in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
-    assert [count_range(counts, "seed") for counts in ([1, 1], [1, 5])] == ["1 seed", "1 to 5 seeds"]
 
 
 def test_a_pipe_does_not_end_a_cell():
@@ -86,8 +70,3 @@ def test_json_has_null_for_nan_at_any_depth():
 )
 def test_numbers_have_three_significant_digits(value, sign, text):
     assert significant(value, sign) == text
-
-
-def test_an_interval_that_is_unknown_is_left_out():
-    assert significant_interval(0.0321, 0.03, 0.0342) == "0.0321 [0.0300, 0.0342]"
-    assert significant_interval(0.0321, math.nan, math.nan) == "0.0321"

@@ -1,11 +1,10 @@
 """Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
 
-import msgspec
 import pytest
 
 from tests.example_records import result, write
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show, value_label
+from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show
 from tfstudy.report.plots.measurement import plot
 from tfstudy.report.study_page import publish
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
@@ -68,56 +67,6 @@ def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(st
         _, head, *lines = capsys.readouterr().out.splitlines()
         assert all(len(line.split()) > 1 for line in lines)
         assert max(map(len, [head, *lines])) <= columns
-
-
-@pytest.mark.parametrize(
-    ("chart", "panels", "legend"),
-    [
-        (LINE, ["cnn, cross", "cnn, encoder", "lstm, cross", "lstm, encoder"], ["layer 1", "layer 2"]),
-        (Chart("bar", x="length", y="entropy", facet="kind"), ["cross", "encoder"], ["lstm", "cnn"]),
-        (Chart("line", x="kind", y="entropy", log_y=True), [""], ["lstm", "cnn"]),
-        (HEAT, ["cnn, cross", "cnn, encoder", "lstm, cross", "lstm, encoder"], []),
-    ],
-)
-def test_a_figure_has_the_panels_and_colours_that_its_chart_names(study, chart, panels, legend):
-    found = plot("entropy", measured(study, chart))
-    axes = [one for one in found.figure.axes if one.get_label() != "<colorbar>"]
-    assert [one.get_title().replace("\n", " ") for one in axes] == panels
-    assert [text.get_text() for one in found.figure.legends for text in one.get_texts()] == legend
-
-
-def test_labels_say_what_a_number_is_a_mean_over_in_the_table_and_the_figure(study, capsys):
-    for chart, over in ((LINE, "entropy, mean over heads"), (HEAT, "entropy, mean over lengths")):
-        both = measured(study, chart)
-        show(both)
-        assert f"entropy: {over}" in capsys.readouterr().out
-        axes = plot("entropy", both).figure.axes
-        label = axes[-1].get_ylabel() if chart is HEAT else axes[0].get_ylabel()
-        assert label.replace("\n", " ") == over
-    assert value_label(measured(study, Chart("line", x="head", y="entropy"), opposite_heads)) == "entropy"
-
-
-def test_what_a_measurement_lacks_is_said_in_the_table_and_the_figure(study, capsys):
-    both = measured(study)
-    noted = both[0]._replace(records=[msgspec.structs.replace(r, note="no speed: copies") for r in both[0].records])
-    for given, text in (([noted], "no speed: copies"), ([noted, both[1]], "cnn: no speed: copies")):
-        show(given)
-        assert capsys.readouterr().out.splitlines()[-1] == text
-        assert text in "\n".join(one.get_text() for one in plot("entropy", given).figure.texts).splitlines()
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.9, 0.93), (0.001, 1000), (0.5, 0.5)])
-def test_a_logarithmic_axis_has_several_ticks_and_that_of_one_number_has_it_in_the_middle(study, low, high):
-    def ranging(base):
-        return [{"width": 8, "scale": str(value), "entropy": value} for value in (low, high)]
-
-    chart = Chart("line", x="width", y="entropy", hue="scale", log_x=True, log_y=True)
-    axes = plot("entropy", measured(study, chart, ranging)).figure.axes[0]
-    for axis, expected in ((axes.xaxis, [8]), (axes.yaxis, [low] if low == high else None)):
-        lowest, highest = axis.get_view_interval()
-        ticks = [tick for tick in axis.get_majorticklocs() if lowest <= tick <= highest]
-        assert ticks == expected if expected else len(ticks) >= 2
-    assert axes.get_xlim() == pytest.approx((4, 16))
 
 
 def test_a_heat_map_has_a_cell_for_each_x_and_y(study):

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import ENVIRONMENT, edit_result, result, rival, set_environments, three_architectures, write
+from tests.example_records import edit_result, result, three_architectures, write
 from tests.example_tables import rows
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.analysis.summary import conditions
 from tfstudy.errors import UserError
 from tfstudy.report import page as pages
 from tfstudy.report.claims import ClaimText
-from tfstudy.report.study_page import build_page, cited_papers, grid_about, measured_how, publish, summarize_study
-from tfstudy.report.tables import QUOTED, build_table
+from tfstudy.report.study_page import measured_how, publish
 
 
 class Elements(HTMLParser):
@@ -187,52 +185,7 @@ def test_the_command_writes_a_report_and_an_unknown_name_writes_nothing(study, t
     assert not Path("other").exists()
 
 
-def test_a_large_study_has_no_figures_and_the_page_says_why(study, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.study_page.MAX_PLOTTED", 1)
-    page = build_page(read_finished_runs(study))
-    assert page.pictures == []
-    assert "No figures for more than 1 conditions or 2,000 runs" in pages.html(page)
-
-
 # What was studied, how it was measured, and sources
-
-
-def summary(study, *command):
-    for run in study.glob("*/*/s*") if command else ():
-        set_environments(run, ENVIRONMENT | {"arguments": list(command)})
-    return summarize_study(read_finished_runs(study), rows(study))
-
-
-def test_the_facts_are_those_of_the_records(tmp_path):
-    dates = {"started": "2026-01-30T23:00:00Z", "finished": "2026-02-01T01:00:00Z", "step": 3000}
-    made = [result(seed, 0.5, train_examples=16140, **dates) for seed in range(3)] + [rival(0, 0.2)]
-    assert summary(write(tmp_path / "study", *made)) == [
-        "4 runs of scan; split scheme length; 2 architectures (cnn and lstm) of 1k parameters; 1 to 3 seeds per "
-        "condition; 3,000 training steps; 16,140 training examples; run from 2026-01-30 to 2026-02-01. Results are "
-        "exact match on test sets, from 0 to 100."
-    ]
-    assert summary(write(tmp_path / "older", result(0, parameters=0))) == [
-        "1 run of scan; split scheme length; architecture lstm; 1 seed per condition. Results are exact match on test "
-        "sets, from 0 to 100."
-    ]
-
-
-def test_a_study_of_a_grid_has_its_words(tmp_path):
-    study = write(tmp_path / "mine", result(0))
-    about = summary(study, "grid", "scan", "--tier", "quick")[0]
-    assert about == "Grid scan: Four SCAN splits on which architectures differ, with presets of equal size."
-    summary(study, "grid", "no-such")
-    assert grid_about(read_finished_runs(study)) == ""
-
-
-def test_the_protocol_lists_once_what_all_conditions_share(study, no_figures):
-    shared, differs = build_page(read_finished_runs(study)).section("Protocol").folded.values()
-    expected = ["checkpoint: last", f"data hash: {'d' * 12}", "versions: python 3.11, torch 2.9", "test evaluations: 1"]
-    assert {*expected, "overlap with training: 0"} <= set(shared[0].lines)
-    grid = differs[0]
-    seconds = [row[grid.heads.index("training seconds")] for row in grid.rows]
-    assert seconds == ["30 (30 to 30)", "30 (30 to 30)", "30"]
-    assert [row[0] for row in grid.rows] == ["length, cnn", "length, lstm", "length, transformer"]
 
 
 def test_what_a_record_lacks_is_unknown(tmp_path):
@@ -243,15 +196,3 @@ def test_what_a_record_lacks_is_unknown(tmp_path):
     facts = measured_how(rows(study)[0])
     assert {facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
     assert {facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}
-
-
-def test_papers_of_figures_and_of_claims_are_listed_once(tmp_path):
-    study = read_finished_runs(write(tmp_path / "study", result(0)))
-    table = build_table(study, conditions(study.runs))
-    quoted = {one.figure.paper for key in QUOTED[:1] for own in table.rows[key] for one in own}
-    claim = ClaimText("P6", "It learns", "refuted", "", [], "Dessi & Baroni 2019, table 2", [])
-    found = {paper.key: paper for paper in cited_papers(table, [claim])}
-    assert list(found) == sorted(found)
-    assert found.keys() >= {"dessi-2019", *quoted} > {"dessi-2019"}
-    assert found["lake-2018"].url == "https://arxiv.org/abs/1711.00350"
-    assert found["dessi-2019"].title.startswith("CNNs Found to Jump Around"), "without the braces of BibTeX"

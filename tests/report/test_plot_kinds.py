@@ -10,9 +10,7 @@ from matplotlib.colors import to_hex
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import put, result, write
 from tfstudy.analysis.frame import read_study
-from tfstudy.evaluation.breakdown import KINDS
 from tfstudy.report.plots import all_plots, make_plot
-from tfstudy.report.plots.bars import KIND_STYLES
 from tfstudy.report.plots.series import COLOURS
 
 VALIDATION = PART | {"role": "validation", "slices": {"length": {"1": PART, "2": PART}}}
@@ -57,19 +55,6 @@ def test_length_uses_the_tag_length_where_a_task_records_no_accuracy_by_length(t
     assert [one.name for one in all_plots(study)] == ["split", "length"]  # instead of slices by length
 
 
-def test_where_curves_of_length_coincide_their_colours_alternate(tmp_path):
-    equal = [tagged(one, {"test": {"1": 1.0, "2": 1.0}}) for arch in ("cnn", "lstm") for one in runs(arch, 0.5)]
-    figure = drawn(write(tmp_path / "equal", *equal), "length")
-    dashed = {colour(line): line for line in figure.axes[0].get_lines() if line.is_dashed()}
-    assert dashed.keys() == {COLOURS["cnn"], COLOURS["lstm"]}
-    assert any("colours alternate" in text for text in texts(figure))
-    assert any("One seed per condition" in text and "One seed gives no interval" in text for text in texts(figure))
-    other = [tagged(runs(arch, 0.5)[0], {"test": {"1": x, "2": x}}) for arch, x in (("cnn", 0.2), ("lstm", 0.7))]
-    apart = drawn(write(tmp_path / "apart", *other), "length")
-    assert not any(line.is_dashed() for line in apart.axes[0].get_lines())
-    assert not any("alternate" in text for text in texts(apart))
-
-
 # learning
 
 
@@ -97,17 +82,6 @@ def test_learning_curves_are_a_line_for_each_seed_and_one_for_the_geometric_mean
     ]
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-def test_exact_match_on_validation_is_shown_if_it_was_recorded_and_else_the_loss(tmp_path, recorded):
-    values = {"train_loss": [1.0, 0.5], "validation_loss": [2.0, 1.0]}
-    values |= {"validation_exact_match": [0.25, 0.75]} if recorded else {}
-    figure = drawn(with_metrics(tmp_path, [result(0)], values), "learning")
-    _, validation = figure.axes
-    assert list(validation.get_lines()[0].get_ydata()) == ([25, 75] if recorded else [2, 1])
-    assert validation.get_title() == ("validation exact match (%)" if recorded else "validation loss (log)")
-    assert any("not recorded" in text for text in texts(figure)) is not recorded
-
-
 # errors, slices
 
 
@@ -125,11 +99,6 @@ def test_kinds_of_errors_are_mean_shares_with_a_thin_bar_for_each_seed(tmp_path)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["lstm"]  # the CNN's predictions are not kept
     assert "lstm 62.5 % correct (seeds 50.0 to 75.0), runs on 25.0 %" in one.alt
     assert any("each seed" in text for text in texts(one.figure))
-
-
-def test_every_kind_of_error_has_its_own_colour_or_hatch():
-    assert KIND_STYLES.keys() == set(KINDS)
-    assert len(set(KIND_STYLES.values())) == len(KINDS)
 
 
 @pytest.mark.parametrize(("values", "way"), [(("10", "2"), "get_height"), (("near", "far"), "get_width")])
@@ -185,22 +154,6 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
 
 
-def test_a_preset_that_follows_from_the_size_joins_a_series_and_another_does_not(tmp_path):
-    def alt(name, *presets):
-        study = tmp_path / name
-        for n, preset in enumerate(presets, 1):
-            size = min(n, 3)
-            made = runs("lstm", n / 10, experiment=f"e{n}", preset=preset, train_examples=10**size)
-            write(study, *made)
-        configured(study, **{f"e{n}": {"data": {"train_pairs": min(n, 3)}} for n in range(1, len(presets) + 1)})
-        return make_plot(read_study(study), "data").alt
-
-    assert "lstm +10.0 [+10.0, +10.0]" in alt("one", "small", "small", "default")
-    found = alt("two", "small", "small", "default", "small")
-    assert "lstm small" in found
-    assert "lstm +" not in found
-
-
 # settings
 
 
@@ -218,16 +171,3 @@ def test_settings_are_a_heat_map_of_the_means_over_seeds_by_test_set(tmp_path):
     assert [tick.get_text().endswith("long") for tick in axes.get_xticklabels()] == [False, True]
     assert sorted(text.get_text() for text in axes.texts) == ["100", "25", "50"]
     assert "dim=128: length 100.0, length long 25.0" in one.alt
-
-
-def test_a_task_that_varies_less_shares_the_rows_of_one_that_varies_more(tmp_path):
-    made = [
-        *runs("lstm", 0.5, experiment="a"),
-        *runs("lstm", 0.25, experiment="b"),
-        *(one | {"task": "sorting"} for one in runs("lstm", 0.75, experiment="c")),
-    ]
-    dims = {"a": 64, "b": 128, "c": 128}
-    study = configured(write(tmp_path, *made), **{name: {"model": {"dim": dim}} for name, dim in dims.items()})
-    [axes] = make_plot(read_study(study), "settings").figure.axes
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["dim=64", "dim=128"]
-    assert sorted(axes.images[0].get_array().filled(-1).tolist()) == [[25, 75], [50, -1]]

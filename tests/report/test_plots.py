@@ -1,21 +1,17 @@
 """What all plots share: files, errors without data, which runs are selected, the layout, styles and captions."""
 
-import subprocess
-import sys
 from itertools import combinations
 
 import matplotlib as mpl
 import pytest
 
-from tests.example_plots import PART, drawn, folder, legend, predict, runs, tagged, texts
+from tests.example_plots import PART, drawn, folder, predict, runs, tagged, texts
 from tests.example_records import put, result, write
-from tests.example_tables import rows
 from tfstudy.analysis.frame import read_study
 from tfstudy.cli import main
 from tfstudy.errors import UserError
 from tfstudy.report.plots import Selection, all_plots, make_plot, merge_studies, save_plot
-from tfstudy.report.plots.layout import balanced_columns
-from tfstudy.report.plots.series import COLOURS, architecture_colours, run_caption, series_styles
+from tfstudy.report.plots.series import COLOURS, architecture_colours, series_styles
 
 
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
@@ -77,14 +73,6 @@ def test_the_same_records_give_the_same_bytes_whatever_the_users_settings(tmp_pa
     assert "cnn &lt;b&gt; &amp; d='1'" in first, "text is text, and escaped"
 
 
-def test_the_command_line_and_a_report_import_no_matplotlib_before_they_draw():
-    code = (
-        "import sys, tfstudy.cli, tfstudy.report.plots, tfstudy.report.study_page; "
-        "sys.exit(bool({'torch', 'matplotlib', 'seaborn', 'pandas'} & sys.modules.keys()))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_a_task_and_a_split_scheme_select_runs_and_several_studies_are_in_one_plot(tmp_path):
     copying = runs("lstm", 0.5, task="copying", split="copy")
     study = write(tmp_path / "one", *runs("lstm", 0.5), *runs("lstm", 0.6, split="simple"), *copying)
@@ -126,31 +114,6 @@ def test_architectures_have_colours_and_their_conditions_markers_and_lines():
     assert list(styles)[:3] == ["lstm dim=0", "lstm dim=1", "lstm dim=2"]  # not 10 before 2
 
 
-def test_the_legend_has_only_marks_that_are_drawn(tmp_path):
-    one = make_plot(read_study(write(tmp_path / "one", result(0, split="unpublished"))), "split")
-    several = make_plot(read_study(write(tmp_path / "several", *runs("lstm", 0.5, 0.6))), "split")
-    assert [len(legend(plot.figure)) for plot in (one, several)] == [1, 3]
-
-
-def test_many_conditions_are_distributed_over_columns():
-    groups = {str(n): [None] * 3 for n in range(40)}
-    columns = balanced_columns(groups)
-    assert [len(column) for column in columns] == [14, 13, 13]
-    assert [name for column in columns for name in column] == list(groups)
-    assert balanced_columns({"a": [None] * 200}) == [{"a": [None] * 200}]
-
-
-def test_the_caption_gives_seeds_steps_of_training_and_sizes_as_ranges_where_they_differ(tmp_path):
-    small = runs("lstm", 0.5, 0.6, step=3000, parameters=48_800)
-    large = runs("cnn", 0.5, step=5000, parameters=412_000)
-    study = write(tmp_path, *small, *large)
-    for path in study.rglob("lstm/*/config.yaml"):  # `step` is that of the best weights
-        put(path.parent, path.name, path.read_text().replace("3000", "3500"))
-    found = rows(study)
-    assert run_caption(found) == "1 to 2 seeds per condition; 3,500 to 5,000 steps; 48.8k to 0.412M parameters"
-    assert run_caption(found[1:]) == "2 seeds per condition; 3,500 steps; 48.8k parameters"
-
-
 def study_with_everything(folder_, setting="", **more):
     """A study for which most kinds of plots can be drawn."""
     made = []
@@ -188,17 +151,3 @@ def test_a_plot_has_its_width_readable_text_the_line_about_its_runs_and_no_overl
     boxes = [notes.get_window_extent(), *(box.get_window_extent() for box in figure.legends)]
     boxes += [axes.get_tightbbox() for axes in figure.axes]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2) if one.height * other.height)
-
-
-def test_long_names_are_wrapped_and_leave_room_for_the_axes_of_a_narrow_plot(tmp_path):
-    split = "a rather long name of a split scheme that is wider than a column"
-    setting = "_a_setting_with_a_name.as_long_as_a_line_of_a_paper=1000"
-    study = study_with_everything(tmp_path, setting, split=split)
-    for kind in ("split", "differences", "errors"):
-        figure = make_plot(study, kind, Selection(width="column")).figure
-        figure.draw_without_rendering()
-        [axes] = figure.axes
-        assert axes.get_window_extent().width / figure.dpi > 0.25 * figure.get_figwidth(), kind
-        assert figure.get_tightbbox().x0 >= -0.01, kind
-        [heading] = [text for text in texts(figure) if text.replace("\n", " ") == split]
-        assert "\n" in heading, kind

@@ -7,16 +7,11 @@ from matplotlib.colors import to_hex
 from tests.example_plots import colour, drawn, legend, runs, texts
 from tests.example_records import result, write
 from tests.example_tables import compared, rows
-from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
-from tfstudy.report.plots import make_plot
-from tfstudy.report.plots.layout import PERCENT, percent_limits
 from tfstudy.report.plots.series import COLOURS
 from tfstudy.report.plots.split import TRIVIAL_COLOUR, Mark, marks_beside
 
-METRICS = {"scan": "exact_match"}
 WITH = {"copy": {"bleu": 0.01}, "word by word": {"bleu": 0.125, "chrf": 0.4}}
-FAR, NEAR = (0.9, 0.91, 0.92, 0.93, 0.94), (0.2, 0.22, 0.21, 0.22, 0.2)
 CLOSE = {  # of four networks, some of which differ
     "cnn": (0.1, 0.13, 0.2, 0.16, 0.12),
     "gru": (0.17, 0.21, 0.3, 0.24, 0.18),
@@ -82,23 +77,6 @@ def test_the_bar_of_a_published_figure_is_its_spread(columns, ends):
     assert Mark(figure(**columns), False, 1).ends == ends
 
 
-def test_the_picture_names_the_source_of_every_figure_and_the_legend_every_sign(tmp_path, monkeypatch):
-    other = {"paper": "lake-2018", "preset": ""}
-    published(
-        monkeypatch, figure(printed="70.0", preset=""), figure(id="b", value_kind="upper_bound", value=2.0, **other)
-    )
-    one = drawn(write(tmp_path, *runs("cnn", 0.4, 0.5, split="addprim_jump")), "split")
-    [note] = [text for text in texts(one) if "Published:" in text]
-    note = note.replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ")
-    assert "[1] Dessì & Baroni 2019" in note
-    assert "[2] Lake & Baroni 2018" in note
-    assert "published, other settings" in legend(one)
-    assert "published upper bound" in legend(one)
-    assert "published, approximate" not in legend(one)
-    assert any("standard deviation" in text for text in legend(one))
-    assert any("70" in text and "[1]" in text for text in texts(one))
-
-
 # Trivial systems
 
 
@@ -120,16 +98,6 @@ def test_trivial_systems_are_lines_through_the_rows_of_their_test_set(tmp_path):
         names = [text for text in legend(figure) if "trivial" in text]
         assert names == [f"trivial system: {name}" for name in baselines]
         assert axes.get_xlim() == pytest.approx((-0.6, 20.6))
-
-
-@pytest.mark.parametrize(
-    ("metrics", "largest", "top"),
-    [(["bleu"], 21.8, 30), (["bleu"], 0, 10), (["chrf", "bleu"], 30, 30), (["bleu"], 99.9, 100), (["bleu"], 101, 100)],
-)
-def test_bleu_has_an_axis_up_to_the_next_ten(metrics, largest, top):
-    low, high = percent_limits(metrics, largest)
-    assert (low, high) == pytest.approx((-0.03 * top, 1.03 * top))
-    assert percent_limits(["exact_match", "bleu"], 5) == percent_limits(["exact_match"], 5) == PERCENT
 
 
 # Differences
@@ -163,37 +131,3 @@ def test_the_intervals_of_some_split_schemes_are_those_of_the_whole_study(tmp_pa
     figure = drawn(study, "differences", split="simple")
     assert drawn_intervals(figure.axes[0]) == every[6:]
     assert any("adjusted for 12 comparisons" in text for text in texts(figure))
-
-
-def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.plots.differences.MAX_COMPARISONS", 2)
-    equal = [one for arch in ("cnn", "gru", "lstm") for one in runs(arch, 0.2, 0.21, 0.22)]
-    plot = make_plot(read_study(write(tmp_path, *equal, *runs("transformer", 0.9, 0.91, 0.92))), "differences")
-    [axes] = plot.figure.axes
-    assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
-    assert "the 2 with the smallest q of 6" in " ".join(plot.figure.get_suptitle().split())
-    assert plot.alt.startswith("Differences between conditions, the 2 with the smallest q of 6: ")
-
-
-def test_what_two_architectures_share_stands_once_in_brackets(tmp_path):
-    for preset, shift in (("default", 0), ("small", 0.3)):
-        shares = [x / 2 + shift for x in NEAR]
-        write(tmp_path, *(r for a in ("cnn", "lstm") for r in runs(a, *shares, experiment=preset + a, preset=preset)))
-    [axes] = drawn(tmp_path, "differences").axes
-    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
-    assert {"cnn - lstm", "cnn - lstm (small)", "cnn - cnn small", "cnn - lstm small"} <= set(names)
-
-
-def test_differences_are_filled_where_they_are_significant(tmp_path):
-    like = [x + 0.001 * (-1) ** number for number, x in enumerate(NEAR)]
-    made = [*runs("lstm", *FAR), *runs("cnn", *NEAR), *runs("transformer", *like)]
-    figure = drawn(write(tmp_path, *made, *runs("other", 0.5)), "differences")
-    [axes] = figure.axes
-    marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
-    faces = [to_hex(line.get_markerfacecolor()).upper() for line in marks]
-    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
-    assert names == ["cnn - lstm", "cnn - transformer", "lstm - transformer"]
-    assert faces == [COLOURS["lstm"], "#FFFFFF", COLOURS["lstm"]]
-    assert round(marks[0].get_xdata()[0]) == -71
-    assert sum("q < .001" in text for text in texts(figure)) == 2
-    assert any("3 pairs with a single seed are not tested" in text for text in texts(figure))

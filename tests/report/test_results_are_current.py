@@ -10,11 +10,8 @@ from PIL import Image
 from tests.committed import ROOT, STUDIES
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.analysis.summary import conditions, rows_of
-from tfstudy.report.claims import judged_claims
 from tfstudy.report.page import markdown
 from tfstudy.report.study_page import build_page
-from tfstudy.report.tables import build_table
 
 RESULTS = ROOT / "results"
 UPDATE = runpy.run_path(str(RESULTS / "update.py"))
@@ -65,29 +62,6 @@ def test_the_committed_report_is_current_but_for_its_figures(scan, monkeypatch):
     now, committed = (dict(re.findall(r"^## (\w+)\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)) for page in pages)
     for section in ("Verdict", "Table", "Comparisons"):
         assert without_pictures(committed[section]) == without_pictures(now[section])
-
-
-def test_a_claim_on_two_conditions_has_the_p_and_the_interval_of_their_study(scan):
-    table = build_table(scan, conditions(scan.runs))
-    rows = rows_of(table.rows)
-    comparisons = {
-        (rows[one.first].split_label, rows[one.first].label, rows[one.second].label): one
-        for one in rows_of(table.pairs)
-    }
-    compared = 0
-    for statement in (one for verdict in judged_claims(RESULTS, ())[0] for one in verdict.statements):
-        if statement.statement.compares and statement.estimate and Path(statement.conditions[0].study).name == "scan":
-            first, second = statement.conditions
-            names, sign = (first.split_label, first.label, second.label), 1
-            if names not in comparisons:
-                names, sign = (first.split_label, second.label, first.label), -1
-            one, estimate = comparisons[names], statement.estimate
-            assert estimate.p == one.p
-            ends = [sign * one.low, sign * one.high]
-            measured = [estimate.interval.mean, estimate.interval.low, estimate.interval.high]
-            assert measured == pytest.approx([sign * one.mean, *sorted(ends)])
-            compared += 1
-    assert compared
 
 
 def test_every_committed_study_is_read():

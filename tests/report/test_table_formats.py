@@ -1,7 +1,5 @@
 """Tables in every format: their columns, published figures, LaTeX, the terminal, and `tfstudy.table`."""
 
-import csv
-import json
 import os
 import pty
 import re
@@ -16,19 +14,16 @@ from rich.console import Console
 import tfstudy
 from tests.commands import tfstudy as command
 from tests.example_records import result, rival, three_architectures, write
-from tests.example_tables import columns, notes, rows
-from tfstudy.analysis.published import Quotation, beside, figure_of
+from tests.example_tables import notes, rows
+from tfstudy.analysis.published import beside
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
-from tfstudy.report.notes import Note, source_notes
+from tfstudy.report.notes import Note
 from tfstudy.report.tables import (
     FORMATS,
     TOO_WIDE,
-    bibliography,
     heads,
     print_table,
-    to_csv,
-    to_json,
     to_text,
 )
 from tfstudy.report.tables import read_table as table
@@ -76,33 +71,12 @@ def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
 # Columns
 
 
-def test_columns_that_say_something_are_shown_and_the_result_stands_beside_its_published_figure(study, compared):
-    assert list(columns(compared)[0]) == [
-        "split", "architecture", "preset", "n", "exact match", "published", "vs lstm", "q", "group", "oracle length",
-        "published, oracle length", "parameters",
-    ]  # fmt: skip
-    assert columns(table(study, columns="arch,chrf"))[0] == {"architecture": "cnn", "chrF": ""}
-
-
 def test_no_two_columns_have_the_same_name(study):
     found = table(study, baseline="lstm", seeds=True)
     for one in (found, found._replace(rows=found.rows.assign(tag="n", value="7"))):
         names = [name for key, name in heads(one).items() if key != "tag" or name]
         assert len(set(names)) == len(names)
     assert "tag n" in names
-
-
-def test_requested_columns_are_shown_in_their_order_with_the_notes_that_they_need(study):
-    found = table(study, columns="result, arch,seconds", seeds=True)
-    assert columns(found)[0] == {
-        "exact match": "82.0 [80.0, 84.0]", "architecture": "cnn", "seconds": "30",
-        "exact match by seed": "0: 80.0, 1: 81.0, 2: 82.0, 3: 83.0, 4: 84.0",
-    }  # fmt: skip
-    assert to_text(found, "md").startswith("| exact match | architecture | seconds | exact match by seed |\n")
-    [note] = [note for note in notes(found) if note.startswith("seconds")]
-    assert "on cpu" in note
-    assert not [note for note in notes(found) if "lake-2018" in note or "†" in note]
-    assert not [note for note in notes(table(study)) if note.startswith("seconds")]
 
 
 @pytest.mark.parametrize(
@@ -121,19 +95,6 @@ def test_options_that_do_not_apply_are_refused(study, capsys, options, message):
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False)
     assert message in err
-
-
-def test_csv_and_json_have_everything(tmp_path):
-    study = write(tmp_path, result(0, 0.25), result(1, 0.75))
-    found = table(study)
-    [row] = json.loads(to_json(found))["rows"]
-    assert (row["mean"], row["n"], row["each_seed"]) == (50.0, 2, {"0": 25.0, "1": 75.0})
-    assert row["runs"] == [str(study / "scan-length" / "lstm" / f"s{seed}-{seed:064d}") for seed in (0, 1)]
-    [figure] = row["published"]
-    assert (figure["id"], figure["value"], figure["same_settings"]) == ("lake-2018-09", 13.8, False)
-    [line] = csv.DictReader(to_csv(found).splitlines())
-    assert (line["mean"], line["n"], line["each_seed"]) == ("50.0", "2", "0:25 1:75")
-    assert line["published"] == "13.8 [lake-2018]†"
 
 
 # Published figures
@@ -160,21 +121,6 @@ def test_each_paper_has_one_figure_and_never_a_maximum(tmp_path):
             assert len({one.figure.paper for one in found}) == len(found)
             assert not [one.figure.id for one in found if one.figure.value_kind == "max"]
             assert {(one.figure.family, one.figure.method) for one in found} <= {(arch, "plain")}
-
-
-def test_a_source_is_its_key_authors_year_place_and_what_follows_its_sign():
-    both = [Quotation(figure_of(id_), False) for id_ in ("dessi-2019-02", "dessi-2019-07", "loula-2018-01")]
-    dessi, loula = source_notes([*both, *both])
-    assert dessi.startswith("[dessi-2019] Dessì & Baroni 2019, arXiv 1905.08527: Table 2;")
-    assert "(±: standard deviation of 5 seeds); footnote 1" in dessi
-    assert "quoted in dessi-2019: Dessi & Baroni, Table 2" in loula
-
-
-def test_the_bibliography_has_each_paper_of_the_columns_that_are_shown_once(study, compared):
-    text = bibliography(compared)
-    assert text.count("@inproceedings{lake-2018,") == 1
-    assert text.index("{dessi-2019,") < text.index("{lake-2018,")
-    assert bibliography(table(study, columns="arch,result")) == ""
 
 
 # LaTeX
@@ -228,28 +174,6 @@ def test_hostile_names_are_escaped(compared):
     assert [row[0] for row in rows[2:]] == ["{}[x]", "{}*y z"]
 
 
-def test_a_caption_or_a_label_makes_a_whole_table(study):
-    found = table(study)
-    assert r"\begin{table}" not in latex(found)
-    text = latex(found, "Length & more", "tab:length")
-    order = [r"\begin{table}", r"\caption{Length \& more}", r"\label{tab:length}", r"\begin{tabular}", r"\toprule"]
-    order += [r"\bottomrule", r"\end{tabular}", r"$^\dagger$ other settings than these runs", r"\end{table}"]
-    places = [text.index(word) for word in order]
-    assert places == sorted(places)
-    assert r"\caption" not in latex(found, label="tab:length")
-    assert "dagger" not in latex(table(study, columns="arch,result"), "A caption")
-
-
-def test_published_figures_are_cited(study):
-    found = table(study, columns="arch,published")
-    same = {"dessi-2019-02": False, "dessi-2019-07": True, "lake-2018-03": True}
-    quoted = [Quotation(figure_of(id_), one) for id_, one in same.items()]
-    rows = check(latex(found._replace(rows=found.rows.iloc[:1].assign(published=[quoted]))))
-    assert rows[1][1] == (
-        r"69.2 $\pm$ 8.2~\cite{dessi-2019}$^\dagger$; about 0~\cite{dessi-2019}; $<$ 1.5~\cite{lake-2018}"
-    )
-
-
 # On a terminal
 
 
@@ -300,22 +224,6 @@ def test_columns_are_left_out_in_their_order_and_named(compared):
         previous = set(names)
     assert {"parameters", "q", "group"} <= previous
     assert left_out(printed(compared, 200)) == []
-
-
-def test_presets_that_differ_and_requested_columns_are_never_left_out(study, tmp_path):
-    records = [result(0, experiment=name, run=f"0{name}") for name in ("e", "f")]
-    lines = printed(table(write(tmp_path, *records), seeds=True, baseline="lstm dim=e"), 50)
-    assert "preset" not in left_out(lines)
-    found = table(study, columns="parameters,arch,preset,oracle_length,L50,result,published,n")
-    assert left_out(printed(found, 80)) == []
-
-
-def test_long_settings_are_folded_between_words(study):
-    found = table(study)
-    label = "default decode.method=greedy subword_vocab_size=2000 dropout=0.3"
-    long = found.rows.assign(preset_label=[label, *found.rows["preset_label"][1:]])
-    lines = [line.split() for line in printed(found._replace(rows=long), 100)]
-    assert {"subword_vocab_size=2000", "dropout=0.3"} <= {word for line in lines for word in line}
 
 
 @pytest.mark.parametrize("terminal", [True, False])

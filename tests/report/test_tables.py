@@ -1,12 +1,9 @@
 """Tables of studies, from example records."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import ENVIRONMENT, put, result, rival, set_environments, write
+from tests.example_records import put, result, rival, write
 from tests.example_tables import columns, compared, rows
 from tests.example_tables import notes as notes_of
 from tfstudy.analysis.summary import more_seeds, swapped
@@ -39,29 +36,6 @@ def test_one_seed_and_equal_seeds_have_the_interval_within_a_run(tmp_path):
         assert only(write(tmp_path / name, *records))["exact match"] == "20.0 [0.0, 50.0]"
 
 
-def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
-    part = result(0)["splits"]["test"] | {"exact_match_interval": [0, 1]}
-    names = ("test_11_15", "test_9_10", "test", "test_depth")
-    splits = {name: part | {"metrics": {"exact_match": share / 10}} for share, name in enumerate(names)}
-    lengths = {"L90": 10, "L50": 15, "longest_tested": 15, "exact_match": {}}
-    found = columns(table(write(tmp_path, result(0, splits=splits, lengths=lengths))))
-    places = ["length", "length depth", "length 9_10", "length 11_15"]  # words before numbers
-    assert [(cells["split"], float(cells["exact match"].split()[0])) for cells in found] == list(
-        zip(places, [20, 30, 10, 0], strict=True)
-    )
-    assert (found[0]["L90"], found[0]["L50"]) == ("10", ">=15")
-    assert found[1]["L90"] == ""
-
-
-def test_l90_is_the_median_of_seeds(tmp_path):
-    records = [
-        result(seed, lengths={"L90": length, "L50": 15, "longest_tested": 15, "exact_match": {}})
-        for seed, length in enumerate([None, 4, 15])
-    ]
-    cells = only(write(tmp_path, *records))
-    assert (cells["L90"], cells["L50"]) == ("4", ">=15")
-
-
 @pytest.mark.parametrize(
     ("dim", "labels"),
     [("other", ["default dim=e", "default dim=other"]), ("e", ["default experiment=e", "default experiment=other"])],
@@ -71,16 +45,6 @@ def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path, di
     path = study / "scan-length" / "lstm" / "s1-ab" / "config.yaml"
     put(path.parent, path.name, path.read_text().replace("other", dim))  # they still differ in their hash
     assert [(len(row.runs), row.preset_label) for row in rows(study)] == [(1, x) for x in labels]
-
-
-def test_diverged_runs_are_counted(tmp_path):
-    diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
-    found = table(write(tmp_path, result(0), diverged))
-    assert columns(found)[0]["n"] == "1, 1 diverged"
-    assert (
-        "1 run diverged, without results; a test needs 2 seeds of both conditions, and none that diverged"
-        in notes_of(found)
-    )
 
 
 def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
@@ -104,20 +68,6 @@ def test_conditions_with_other_seeds_are_not_paired(tmp_path):
     [comparison] = compared(write(tmp_path, *fewer, *more))
     assert comparison.row.method == "Welch"
     assert comparison.row.mean == pytest.approx(-11.5)
-
-
-def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
-    high = [result(seed, 0.8 + seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
-    low = [result(seed, 0.2 - (-1) ** seed / 100) for seed in range(5)]
-    found = table(write(tmp_path, *high, *low), baseline="lstm")
-    cnn, lstm = columns(found)
-    assert (cnn["group"], lstm["group"]) == ("a", "b")
-    assert cnn["vs lstm"] == "+62.2 [+60.2, +64.2]"
-    assert (cnn["q"], lstm["q"], lstm["vs lstm"]) == ("<.001", "", "")
-    text = markdown(found)
-    assert "| **82.0 [80.0, 84.0]** |" in text
-    assert "**19" not in text
-    assert "(Welch, two-sided, q < .05: p adjusted for 1 comparison by Benjamini-Hochberg)" in text
 
 
 def test_a_comparison_says_the_same_in_either_order(tmp_path):
@@ -205,16 +155,6 @@ def test_what_is_left_out_is_named(tmp_path):
     assert "evaluated once per run\n" in text
 
 
-def test_a_report_loads_no_torch(tmp_path):
-    study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
-    settings = {"task": "scan", "arch": "lstm", "data": {"split": "length"}}
-    for run in study.glob("*/*/*"):  # runs record their settings, else those of the preset would be resolved
-        set_environments(run, ENVIRONMENT | {"settings": settings})
-    does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
-    command = [sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", "report", "--out", "x"]
-    subprocess.run([*command, "--results", str(study.parent)], check=True, cwd=tmp_path)
-
-
 def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
         table(tmp_path)
@@ -233,52 +173,6 @@ def test_notes_have_the_trivial_systems_and_the_outputs_that_were_cut(tmp_path):
     notes = notes_of(table(study))
     assert "trivial systems on length: copy exact match 1.0; word by word exact match 10.0-12.0" in notes
     assert "outputs cut at the maximum number of tokens: length lstm 2 %" in notes
-
-
-def test_trivial_systems_on_more_than_eight_test_sets_have_one_note_with_ranges(tmp_path):
-    def notes(count):
-        one = result(0)["splits"]["test"]
-        tests = {f"test_{n}": one | {"baselines": {"copy": {"exact_match": n / 100}}} for n in range(count)}
-        study = write(tmp_path / str(count), result(0, splits=tests))
-        return [note for note in notes_of(table(study)) if note.startswith("trivial")]
-
-    assert len(notes(8)) == 8
-    assert notes(9) == ["trivial systems on 9 test sets: copy exact match 0.0-8.0"]
-
-
-def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditions_apart(tmp_path, monkeypatch):
-    notes = notes_of(table(write(tmp_path / "one", rival(0, 0.5, "mingru"))))
-    [note] = [note for note in notes if note.startswith("no preset for this task: mingru: ")]
-    assert "scaled to the size of the Transformer" in note
-    assert not any("today's presets" in note for note in notes)
-    two = [result(0, arch="mingru", experiment=e, run=e, split=s) for e, s in (("68", "length"), ("64", "simple"))]
-    third = result(0, arch="mingru", experiment="70", run="70")
-    # the settings that differ from presets are the model's width, which these records name
-    monkeypatch.setattr("tfstudy.analysis.labels.differing", lambda condition: {"model.dim"})
-    [note] = [note for note in notes_of(table(write(tmp_path / "two", *two))) if note.startswith("no preset")]
-    assert "mingru on length: dim=68; mingru on simple: dim=64;" in note
-    [note] = [note for note in notes_of(table(write(tmp_path / "two", third))) if note.startswith("no preset")]
-    assert "mingru dim=68: dim=68; mingru dim=70: dim=70;" in note
-
-
-def test_a_note_has_the_settings_that_no_name_has_once_for_all_conditions(tmp_path, monkeypatch):
-    def note(*runs) -> str:
-        found = notes_of(table(write(tmp_path / str(len(list(tmp_path.iterdir()))), *runs)))
-        [text] = [one for one in found if one.startswith("settings that differ")]
-        return text.removeprefix("settings that differ from today's presets")
-
-    keys = {"model.dim", "model.heads"}
-    monkeypatch.setattr("tfstudy.analysis.labels.differing", lambda condition: keys)
-    widths = [result(0, experiment=e, run=e) for e in ("68", "70")]
-    assert note(*widths) == ", beside those in the names: preset default with heads=default"
-    assert note(widths[0]) == ": preset default with dim=68, heads=default"
-    keys.clear()
-    monkeypatch.setattr(
-        "tfstudy.analysis.labels.differing",
-        lambda condition: {"model.heads"} if condition.split == "simple" else set(),
-    )
-    splits = [result(0, experiment=e, run=e, split=s) for e, s in (("68", "length"), ("69", "simple"))]
-    assert note(*splits) == ": simple: preset default with heads=default"
 
 
 def test_the_hours_of_a_run_with_copied_weights_are_those_of_its_evaluation(tmp_path):

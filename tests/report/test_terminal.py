@@ -4,12 +4,11 @@ import io
 import sys
 
 import pytest
-from rich.cells import cell_len
 from rich.live import Live
 from rich.text import Text
 
 from tfstudy.cli.command_line import PrintableStream
-from tfstudy.report.terminal import Terminal, coloured, columns, plain_table, shortened, show_lines, terminal_width
+from tfstudy.report.terminal import Terminal, columns, plain_table, show_lines, terminal_width
 
 
 def printed(**options) -> str:
@@ -30,8 +29,9 @@ def _terminal(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_terminal_shows_colour_and_bold():
+def test_a_terminal_shows_colour_and_bold_and_a_pipe_plain_text():
     assert "\x1b[1;31mfailed" in printed(force_terminal=True)
+    assert "\x1b" not in printed()
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
@@ -40,10 +40,6 @@ def test_no_color_and_dumb_terminals_have_plain_text(monkeypatch, name, value):
     text = printed(force_terminal=True)
     assert "\x1b" not in text
     assert text.splitlines()[0] == "failed"
-
-
-def test_a_pipe_has_plain_text():
-    assert "\x1b" not in printed()
 
 
 def test_lines_are_not_wrapped_and_controls_are_escaped(capsys):
@@ -72,33 +68,7 @@ def test_a_live_display_of_a_command_redraws_in_place(monkeypatch):
     assert "\x1b[2J" not in text
 
 
-def test_the_last_column_is_wrapped_under_itself():
-    lines = columns([("a", "word " * 10), ("long", "text")], width=37)
-    assert lines[0].startswith("a     word")
-    assert lines[1].startswith("      word")
-    assert lines[-1] == "long  text"
-    assert max(map(len, lines)) <= 37
-
-
 def test_without_a_terminal_each_row_is_a_line():
     assert terminal_width() == 0
     assert columns([("a", "word " * 40)]) == [f"a  {'word ' * 40}".rstrip()]
     assert columns([]) == []
-
-
-def test_a_column_is_shortened_so_that_the_last_one_has_room():
-    rows = [("s0-1a2b3c4d", "positions=sinusoidal, learning_rate=0.001", "step 12,000 of 50,000, 2 h 6 min left")]
-    [line] = columns(rows, width=80, cut=(1,))
-    assert len(line) <= 80
-    assert line.endswith("step 12,000 of 50,000, 2 h 6 min left")
-    assert "positions" in line
-    assert "=0.001" in line
-    assert shortened("scan-addprim_turn_left", 14) == "scan-...n_left"
-    assert cell_len(shortened("私は毎日日本語を勉強します", 13)) <= 13
-
-
-def test_the_state_of_a_run_has_its_colour():
-    text = coloured("failed  name")
-    assert [(span.start, span.end, span.style) for span in text.spans] == [(0, 6, "red")]
-    assert not coloured("unknown  failed").spans
-    assert not coloured("failed/lstm").spans

@@ -1,4 +1,4 @@
-"""`tfstudy why` and `tfstudy diff`: what has changed since a run started, and between two runs."""
+"""One run: its result beside published figures, what has changed since it started, and how two runs differ."""
 
 import json
 import shutil
@@ -7,12 +7,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from tests.commands import tfstudy
-from tests.example_records import result, set_environments, write
+from tests.example_records import result, set_environments
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
 from tfstudy.report.run_changes import examine, verdict_lines
+from tfstudy.report.run_summary import summary
+from tfstudy.runs.schema import Result
 from tfstudy.runs.store import read_environments
 from tfstudy.runs.writer import write_failure
 
@@ -166,9 +169,27 @@ def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, 
     assert f"{runs[1]} has not finished" in out
 
 
-def test_a_difference_has_the_sign_of_tables(tmp_path, capsys):
-    for second, shown in ((0.1, f"{MINUS}10.0"), (0.1999, "+0.0")):
-        study = write(tmp_path / "results" / shown, result(0, 0.2), result(1, second))
-        assert tfstudy("result", *sorted(study.glob("*/*/*"))) == 0
-        [line] = [line for line in capsys.readouterr().out.splitlines() if "test exact match  " in line]
-        assert line.split()[-1] == shown
+def summarized(split: str, **more: object) -> str:
+    """The lines of `tfstudy result` for a run on this split scheme."""
+    console = Console(width=200)
+    with console.capture() as capture:
+        tree = result(4, 0.25, split=split) | more
+        for part in summary(msgspec.json.decode(msgspec.json.encode(tree), type=Result)):
+            console.print(part)
+    return capture.get()
+
+
+def test_a_result_stands_below_the_published_figures_of_its_split_scheme_but_that_of_a_smoke_run_alone():
+    figures, table = summarized("mcd1").split("scan mcd1, lstm, seed 4")
+    assert all(fact in table for fact in ("25.0", "[0.0, 55.0]"))
+    assert all(fact in figures for fact in ("Conklin et al. 2021", "4.7", "exact match"))
+    assert "Dessì" not in figures, "figures of other split schemes are not listed"
+    assert "published" not in summarized("filler_num0")
+    smoke = summarized("mcd1", smoke=True)
+    assert "published" not in smoke
+    assert "SMOKE RUN" in smoke
+
+
+def test_a_diverged_result_is_a_line_with_its_reason():
+    [line] = summarized("simple", status="diverged", reason="the training loss is nan at step 5").splitlines()
+    assert all(fact in line for fact in ("scan simple, lstm, seed 4", "diverged", "nan at step 5"))
