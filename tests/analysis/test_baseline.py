@@ -13,17 +13,13 @@ from tests.example_tables import rows
 from tfstudy.analysis.baseline import (
     BETTER,
     MISSING,
-    STATES,
     UNCHANGED,
     UNDECIDED,
     UNTESTED,
     WORSE,
-    BaselineRow,
-    Outcome,
     read_baseline,
 )
 from tfstudy.analysis.baseline import check as compare
-from tfstudy.report.baseline import COLOURS, check_lines
 
 THEN = (0.80, 0.82, 0.78, 0.81, 0.79)
 
@@ -188,14 +184,3 @@ def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
         baseline = [msgspec.structs.replace(then, each_seed=dict(enumerate(figures))) for figures in drawn]
         failed += any(outcome.state == WORSE for outcome in compare(baseline, [row], 0.0))
     assert failed <= 9  # 2.5 and four standard errors
-
-
-def test_a_check_on_a_terminal_has_both_means_of_each_condition_and_its_state_in_colour():
-    row = BaselineRow("scan", "length", "test", "lstm", "default", "exact_match", {0: 10, 1: 20}, 100)
-    outcomes = [Outcome(row, WORSE, {0: 5}), Outcome(row, MISSING, {}, reason="no run")]
-    head, worse, missing = check_lines("2 conditions", outcomes)
-    assert str(head) == "2 conditions"
-    assert str(worse).split() == ["worse", "scan", "length", "lstm", "default", "15.0", "->", "5.0"]
-    assert str(missing).split()[-3:] == ["none", "no", "run"]
-    assert worse.spans[0].style == COLOURS[WORSE]
-    assert COLOURS.keys() == set(STATES)

@@ -8,7 +8,6 @@ import tfstudy
 from tests.example_records import edit_result, put, result, write
 from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
-from tfstudy.report.tables import read_table as table
 
 
 def only(study: Path) -> Path:
@@ -32,22 +31,10 @@ def study(tmp_path):
     return write(tmp_path / "study", result(0))
 
 
-def test_a_whole_record_is_read(study):
-    found = read_study(study)
-    assert (len(found.runs), found.left_out, found.left_out_notes()) == (1, [], [])
-
-
 def test_a_partial_run_is_left_out(study):
     (only(study) / "result.json").unlink()
     assert reasons(study) == ["not finished"]
     assert read_study(study).left_out_notes() == [f"left out (not finished): {only(study).relative_to(study)}"]
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b'{"format": 2, "run": 3}'])
-def test_an_unreadable_record_is_left_out(study, content):
-    (only(study) / "result.json").write_bytes(content)
-    [reason] = reasons(study)
-    assert reason.startswith("result.json is damaged: ")
 
 
 @pytest.mark.parametrize(
@@ -64,37 +51,12 @@ def test_impossible_values_are_reported(study, part, message):
     assert message in reason
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"seed": 1}, "belongs to another run"),
-        ({"run": "ab"}, "belongs to another run"),
-        ({"format": 9}, "it has format 9, but this version reads formats 2 and 3"),
-    ],
-)
-def test_a_record_of_another_run_or_format_is_left_out(study, more, message):
-    [reason] = changed(study, **more)
-    assert message in reason
-
-
 @pytest.mark.parametrize("config", ["- a\n", "task: [\n", "task: 1\nscan\n"])
 def test_a_run_without_a_config_is_left_out_and_the_others_are_read(tmp_path, config):
     study = write(tmp_path / "study", result(0), result(0, experiment="other", run="ab"))
     put(next(study.glob("*/*/s0-ab")), "config.yaml", config)
     assert reasons(study) == ["config.yaml is unreadable"]
     assert len(read_study(study).runs) == 1
-
-
-def test_a_record_with_broken_slices_is_left_out(tmp_path):
-    scores = result(0)["splits"]["test"] | {"slices": {"length": {"2": {"n": "x"}}}}
-    study = write(tmp_path / "study", result(0, splits={"test": scores}))
-    with pytest.raises(UserError, match=r"result\.json is damaged: .*got `str`"):
-        table(study, by="length")
-
-
-def test_a_config_of_another_run_is_left_out(study):
-    (only(study) / "config.yaml").write_text("# tfstudy run ab\nseed: 0\n")
-    assert reasons(study) == ["config.yaml is damaged: it belongs to another run (ab)"]
 
 
 def test_copies_count_once(tmp_path):

@@ -1,4 +1,7 @@
-"""The settings that distinguish conditions with the same names."""
+"""What varies between runs, and the settings that distinguish conditions with the same names."""
+
+import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -8,6 +11,8 @@ from tests.example_records import ENVIRONMENT, put, result, set_environments, wr
 from tests.example_tables import compared as pairs_of
 from tests.example_tables import notes, rows
 from tfstudy.analysis import labels
+from tfstudy.analysis.labels import of_configs as varying_settings
+from tfstudy.analysis.labels import of_runs as varying_runs
 from tfstudy.report.tables import read_table as table
 
 
@@ -106,3 +111,52 @@ def test_test_sets_are_ordered_by_the_numbers_in_their_names(tmp_path):
     study = write(tmp_path / "study", result(0, splits=dict.fromkeys(names, split)))
     found = [condition.test for condition in rows(study)]
     assert found == ["test", "names", "test_1_5x", "test_2x", "test_4x", "test_11_15"]
+
+
+# What varies between runs
+
+
+def config(seed=0, arch="lstm", **train) -> dict:
+    return {"task": "scan", "arch": arch, "seed": seed, "data": {"split": "length"}, "train": train}
+
+
+WORDS = ["train.batch_size=8, steps=1", "train.batch_size=default, steps=2", "train.batch_size=default, steps=1"]
+SIZES = [(64, 128, 5, 1), (64, 128, 6, 2), (16, 32, 5, 1), (32, 64, 5, 3)]
+
+
+@pytest.mark.parametrize(
+    ("configs", "named"),
+    [
+        ([config(steps=5, learning_rate=x) for x in (0.1, 0.2)], ["learning_rate=0.1", "learning_rate=0.2"]),
+        ([config(0), config(1), config(0, "cnn", steps=3)], [""] * 3),
+        ([config(batch_size=8, steps=1), config(steps=2), config(steps=1)], WORDS),
+        (
+            [config(dim=dim, feedforward=wide, steps=n, patience=k) for dim, wide, n, k in SIZES],
+            ["dim=64, patience=1", "dim=64, patience=2", "dim=16, patience=1", "dim=32, patience=3"],
+        ),
+        (
+            [config(feedforward=wide, positions=x) for wide, x in ((192, "relative"), (256, "none"))],
+            ["positions=relative", "positions=none"],
+        ),
+    ],
+    ids=["the last word", "seeds and architectures", "words of several keys", "what follows from others", "names"],
+)
+def test_only_what_varies_is_named(configs, named):
+    assert varying_settings(configs) == named
+
+
+def study_run(folder: Path, settings: dict, **train) -> Path:
+    """A run with its config and, in its record, the settings that differ from their default."""
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(json.dumps(config(**train)))
+    set_environments(folder, {"settings": settings})
+    return folder
+
+
+def test_runs_are_compared_within_a_study_and_a_key_that_older_runs_lack_has_its_default(tmp_path):
+    paths = [
+        study_run(tmp_path / "study/scan-length/lstm/s0-1", {"train": {"steps": 5}}, steps=5),
+        study_run(tmp_path / "study/scan-length/lstm/s0-2", {"train": {"steps": 6}}, steps=6, key=0),
+        study_run(tmp_path / "other/scan-length/lstm/s0-3", {"train": {"steps": 7}}, steps=7, key=0),
+    ]
+    assert varying_runs(paths) == ["steps=5", "steps=6", ""]

@@ -19,7 +19,6 @@ from tfstudy.analysis.published import (
     gap_between,
     judge_figure,
     more_seeds,
-    unlike,
 )
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
@@ -75,14 +74,6 @@ def test_runs_of_another_preset_or_of_one_changed_setting_neither_agree_nor_diff
     assert judged(study).ours.mean == pytest.approx(31)
 
 
-def test_how_other_settings_differ_is_said_in_words(tmp_path):
-    [condition] = rows(runs(tmp_path, "default", 0.1, 0.2))
-    text = unlike(figure_of(LENGTH), condition)
-    assert text.startswith(
-        "with attention, theirs without; ours: preset default; theirs: overall best: 2 layers of 200"
-    )
-
-
 def test_a_diverged_run_of_the_same_settings_leaves_a_figure_undecided(tmp_path):
     study = runs(tmp_path, "lake-2018", *NEAR)
     edit_result(next(study.glob("*/*/s3-*")), status="diverged", reason="nan", splits={})
@@ -118,21 +109,6 @@ def test_nine_of_ten_replications_of_the_same_experiment_do_not_differ_and_a_pre
             inside[known] += gap.excess <= gap.half_width
     assert inside[True] / 1000 == pytest.approx(0.95, abs=0.03)
     assert inside[False] / 1000 == pytest.approx(0.95, abs=0.03)
-
-
-@pytest.mark.parametrize(
-    ("shares", "id_", "split", "phrase"),
-    [
-        ((0.0, 0.001, 0.0, 0.002, 0.0), "lake-2018-15", "addprim_jump", "both near 0: this says little"),
-        ((1.0, 0.999, 1.0), "lake-2018-02", "simple", "both near 100: this says little"),
-        (NEAR, LENGTH, "length", "within 5 points"),
-    ],
-)
-def test_agreement_at_the_floor_or_the_ceiling_says_so(tmp_path, shares, id_, split, phrase):
-    found = judged(runs(tmp_path, "lake-2018", *shares, split=split), id_)
-    assert found.verdict == AGREES
-    assert phrase in found.reason
-    assert ("says little" in found.reason) == ("says little" in phrase)
 
 
 @pytest.mark.parametrize(

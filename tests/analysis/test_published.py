@@ -75,20 +75,6 @@ def test_every_paper_has_an_entry_in_the_bibliography_with_authors_and_an_addres
 
 
 @pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("kim-2021", "Kim 2021"),
-        ("dessi-2019", "Dessì & Baroni 2019"),
-        ("csordas-2021", "Csordás et al. 2021"),
-        ("csordas-2021b", "Csordás et al. 2021b"),
-        ("pytorch-seq2seq", "Trevett"),
-    ],
-)
-def test_a_citation_has_the_authors_and_the_year(key, text):
-    assert published.papers()[key].short == text
-
-
-@pytest.mark.parametrize(
     ("id_", "text"),
     [
         ("dessi-2019-02", "69.2 ± 8.2"),
