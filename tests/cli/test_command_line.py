@@ -1,9 +1,7 @@
 """The command line as a whole: its help, completion, exit codes, encodings, pipes, and one line for invalid input."""
 
-import importlib.metadata
 import io
 import os
-import platform
 import re
 import shlex
 import subprocess
@@ -17,11 +15,11 @@ from tests.code_blocks import check_command
 from tests.commands import tfstudy
 from tests.committed import ROOT
 from tests.example_records import result, write
-from tests.example_study import finish_run, runs_in_every_state
+from tests.example_study import runs_in_every_state
 from tests.interrupted_runs import command
 from tfstudy import plugins
 from tfstudy.cli import main
-from tfstudy.cli.command_line import EXAMPLES, GROUPS, RENAMED, app, plugins_first, replace_letters, version_text
+from tfstudy.cli.command_line import EXAMPLES, GROUPS, RENAMED, app, replace_letters
 
 SCREEN = (80, 40)  # columns and lines of a terminal
 
@@ -77,16 +75,6 @@ def test_a_command_of_an_earlier_version_names_the_one_that_does_the_same(capsys
         assert tfstudy(old, "RUN", "--anything") == 2
         assert capsys.readouterr().err == f"error: `tfstudy {old}` is now `tfstudy {new}`\n"
         check_command(["tfstudy", *new.split()])
-
-
-def test_the_versions_are_printed_on_one_line(capsys, monkeypatch):
-    assert tfstudy("--version") == 0
-    [line] = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"tfstudy {importlib.metadata.version('tfstudy')} (torch ")
-    assert f"python {platform.python_version()}" in line
-    for commit, end in (("1a2b3c4d5e6f+", ", commit 1a2b3c4 with changes)"), ("", f"{platform.python_version()})")):
-        monkeypatch.setattr("tfstudy.runs.environment.commit", lambda commit=commit: commit)
-        assert version_text().endswith(end)
 
 
 # Invalid input
@@ -168,15 +156,6 @@ def test_an_empty_argument_is_refused_and_not_taken_for_everything(capsys):
         assert re.search(r"(TARGET|RUN) is empty; give a value\n", capsys.readouterr().err)
 
 
-def test_errors_fit_the_terminal(capsys, monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    for words in (["list", "x" * 20], ["run", "scna"], ["run", "scan", f"--{'long-' * 30}"]):
-        assert tfstudy(*words) == 2
-        lines = capsys.readouterr().err.splitlines()
-        assert len(lines) > 1
-        assert [line for line in lines if len(line) > SCREEN[0] and " " in line] == []
-
-
 @pytest.mark.parametrize(
     ("error", "code", "facts"),
     [
@@ -202,13 +181,6 @@ def test_an_interruption_and_a_file_error_have_an_exit_code_and_say_how_to_resum
 
 
 # Output
-
-
-def test_piped_output_has_no_codes(capsys):
-    finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    for words in (["status", "study"], ["list", "runs"], ["list", "tasks"], ["result", "study/lstm/s0"]):
-        assert tfstudy(*words) == 0
-        assert "\x1b" not in capsys.readouterr().out
 
 
 def test_letters_that_the_encoding_lacks_are_replaced_and_a_closed_pipe_is_no_error(monkeypatch):
@@ -253,19 +225,6 @@ def test_a_printed_command_can_be_pasted(monkeypatch, capsys):
     [printed] = re.findall(r"tfstudy grid .*", capsys.readouterr().out)
     assert tfstudy(*shlex.split(printed)[1:], "--dry-run") == 0
     assert len(capsys.readouterr().out.splitlines()) == 5  # one failed, one interrupted, three that are pending
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["run", "mine", "--plugin", "a.py"], ["--plugin", "a.py", "run", "mine"]),
-        (["--plugin=a.py", "run", "--plugin=b.py", "--smoke"], ["--plugin=a.py", "--plugin=b.py", "run", "--smoke"]),
-        (["predict", "RUN", "--", "--plugin", "a"], ["predict", "RUN", "--", "--plugin", "a"]),
-        ([], []),
-    ],
-)
-def test_plugin_may_stand_after_the_command(words, expected):
-    assert plugins_first(words) == expected
 
 
 def test_names_are_completed(tmp_path, monkeypatch, capsys):

@@ -12,11 +12,10 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_jobs import COPYING
-from tests.example_study import finish_run, planned, runs_in_every_state, start_run
+from tests.example_study import finish_run, planned, start_run
 from tfstudy import tasks
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import resumed_jobs, save_plan
-from tfstudy.report.grids import Forecast, ForecastRun, forecast_lines
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.store import failure_of, open_run
 from tfstudy.runs.writer import write_failure
@@ -52,15 +51,6 @@ def test_a_dry_run_lists_the_runs_with_what_varies_and_writes_nothing(capsys):
     assert "s3-" in out, "seeds can be set like any axis"
     assert "s5-" in out
     assert not list(Path().iterdir())
-
-
-def test_the_estimate_fits_80_columns_and_counts_the_runs_that_it_guesses():
-    runs = [ForecastRun("a", "a", "pending", "", cost) for cost in (1.0, None)]
-    found = Forecast(runs * 500, 1000, 16, 12000.0, [], [])
-    lines = [str(line) for line in forecast_lines(found)]
-    assert "about 3 h 20 min for 1,000 runs, 16 in parallel (estimated from finished runs)" in lines
-    assert lines[-1].endswith(": 500")
-    assert max(map(len, lines)) <= 80
 
 
 def test_a_grid_says_which_finished_runs_it_does_not_measure(capsys):
@@ -124,48 +114,12 @@ def test_a_failed_run_is_named_and_the_others_run(capfd):
     assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
 
 
-def test_impossible_options_are_refused_before_anything_is_written(capsys):
-    for words, fact in {
-        ("--study", "a/b"): "'a/b'",
-        ("--slurm", "partition=gpu"): "--launcher slurm",
-        ("--set", "seed=x"): "'x'",
-    }.items():
-        assert tfstudy(*GRID, *words) == 2
-        assert fact in capsys.readouterr().err
-        assert not list(Path().iterdir())
-    Path("file").write_text("")
-    assert tfstudy(*GRID, "--results", "file") == 2
-    assert "error: --results must be a folder, but 'file' is a file" in capsys.readouterr().err
-
-
 def test_a_broken_file_of_another_task_stops_no_process(tmp_path, monkeypatch):
     (tmp_path / "broken.py").write_text("raise ValueError('half written')\n")
     monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
     assert "broken" in tasks.names()
     runpy.run_module("tfstudy.launchers.preload")
     gc.unfreeze()
-
-
-def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
-    jobs = runs_in_every_state()
-    assert tfstudy("grid", "--resume", "study", "--dry-run") == 0
-    lines = capsys.readouterr().out.splitlines()
-    [failed] = [line for line in lines if jobs[2].name in line]
-    [interrupted] = [line for line in lines if jobs[3].name in line]
-    assert "out of memory" in failed
-    assert "step 150 of 400" in interrupted
-    assert [sum(job.name in line for line in lines) for job in (*jobs[:2], *jobs[4:])] == [0, 0, 1, 1, 1]
-
-
-def test_runs_are_resumed_with_the_options_of_a_grid(monkeypatch):
-    used = []
-    monkeypatch.setattr("tfstudy.cli.batches.resume_study", lambda folder, settings, *_: used.append(settings))
-    monkeypatch.setattr("tfstudy.training.logger_choice.installed", lambda name: True)
-    Path("results/study").mkdir(parents=True)
-    words = ("--per-device", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")
-    assert tfstudy("grid", "--resume", "study", *words) == 0
-    options = RunOptions(execution="graphed", loggers=("tensorboard",), measure=("layer_gradients",))
-    assert (used[0].per_device, used[0].options) == ("2", options)
 
 
 def test_what_can_not_be_resumed_is_skipped(capsys):

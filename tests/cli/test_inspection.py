@@ -13,7 +13,7 @@ import tfstudy as package
 from tests.commands import tfstudy
 from tests.example_study import planned, running_elsewhere, start_run
 from tests.interrupted_runs import command
-from tfstudy import instruments, load
+from tfstudy import load
 from tfstudy.runs.measurement_record import read_measurement, saved_instruments
 from tfstudy.runs.schema import ReadTest
 from tfstudy.runs.status import follow
@@ -53,20 +53,6 @@ def test_sources_come_from_arguments_a_file_or_a_pipe(run, capsys, monkeypatch):
             stdin(monkeypatch, content)
             assert tfstudy("predict", run, *words, *way) == 0
             assert capsys.readouterr().out.splitlines() == expected
-
-
-def test_an_output_is_one_line_and_an_empty_one_is_shown_as_such_except_in_lines(run, capsys, monkeypatch):
-    outputs = iter(["", "", "x\r\ny\nz", "", "x\r\ny\nz"])
-    monkeypatch.setattr(
-        "tfstudy.experiment.finished.FinishedRun.predict", lambda self, sources: [next(outputs) for _ in sources]
-    )
-    for words, expected in {
-        ("a",): "(empty)\n",
-        ("a", "b c"): "a -> (empty)\nb c -> x y z\n",
-        ("a", "b c", "--format", "lines"): "\nx y z\n",
-    }.items():
-        assert tfstudy("predict", run, *words) == 0
-        assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize(
@@ -137,23 +123,6 @@ def test_facts_are_printed_as_one_json_document(run, capsys):
     first = example["first_error"] - 1
     assert example["target"].split()[first : first + 1] != example["prediction"].split()[first : first + 1]
     assert tfstudy("result", run, "--by", "length", "--format", "json") == 2
-
-
-def test_errors_mark_the_first_wrong_token_within_80_columns(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    path = run.resolve()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")  # the folder of a run needs no folder of results
-    assert tfstudy("errors", path) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    marked = [number for number, line in enumerate(lines) if "^" in line]
-    assert marked
-    for number in marked:
-        target, prediction, mark = (line[16:] for line in lines[number - 2 : number + 1])
-        place = mark.index("^")
-        assert target[:place] == prediction[:place]
-        assert target[place:].split()[:1] != prediction[place:].split()[:1]
 
 
 def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(run, capsys):
@@ -274,32 +243,12 @@ def test_attention_shows_the_most_attended_source_token_of_each_output_token(fin
     assert read_test_reads(run) == reads
 
 
-def test_attention_of_the_models_own_output_is_one_json_document(finished, capsys):
-    run = finished()
-    assert tfstudy("predict", run, "a b c") == 0
-    predicted = capsys.readouterr().out.split()
-    assert tfstudy("measure", run, "attention", "a b c", "--format", "json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["output"] in (predicted, [*predicted, "<eos>"])
-    assert found["source"] == ["a", "b", "c", "<eos>"]
-    assert [(m["kind"], m["layer"], m["head"]) for m in found["maps"]] == [("cross", 1, 1)]
-
-
-def test_attention_is_drawn(finished, capsys):
-    words = ("--set", "kind=encoder", "--set", "head=2", "--out", "maps.svg")
-    assert tfstudy("measure", finished("transformer"), "attention", "a b", *words) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "maps.svg"
-    assert "Encoder self-attention" in Path("maps.svg").read_text()
-
-
 def test_attention_that_is_not_there_is_answered_in_one_line(finished, capsys):
     run = finished("transformer")
     for words, facts in {
         ("a x",): ["source token 'x'", "a, b, c"],
-        ("a", "--set", "target=a y"): ["target token 'y'", "a, b, c"],
         ("a", "--set", "kind=corss"): ["'corss'", "did you mean 'cross'?"],
         ("a", "--set", "layer=3"): ["layer must be one of 1, 2, but is 3"],
-        ("a", "--set", "head=9"): ["head must be one of 1, 2, 3, 4, but is 9"],
         ("a", "--set", "head=0"): ["head must be a whole number from 1"],
         ("a", "--set", "laier=1"): ["did you mean 'layer'?"],
         ("a", "--out", "maps.jpg"): ["'.jpg'", ".png, .svg, .pdf"],
@@ -309,10 +258,6 @@ def test_attention_that_is_not_there_is_answered_in_one_line(finished, capsys):
         assert all(fact in line for fact in facts)
     assert tfstudy("measure", finished("lstm"), "attention", "a", "--set", "kind=decoder") == 2
     assert "no decoder attention, only cross" in capsys.readouterr().err
-    blind = finished("lstm", "--set", "model.attention=none")
-    assert tfstudy("measure", blind, "attention", "a b", "--out", "maps.png") == 2
-    assert "needs attention" in capsys.readouterr().err
-    assert not Path("maps.png").exists()
 
 
 def test_a_study_is_measured_saved_and_drawn(finished, capsys):
@@ -394,13 +339,6 @@ def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_mea
     for words in (["--save", *FEW], ["--set", "examples=5"], ["--set", "split=test", *FEW]):
         assert tfstudy("measure", run, "entropy", *words) == 2
         assert "no weights" in capsys.readouterr().err
-
-
-def test_the_list_of_instruments_has_a_line_for_each(capsys):
-    assert tfstudy("list", "instruments", "--format", "json") == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == instruments.names()
-    assert all(row["about"] for row in rows)
 
 
 def test_logs_print_the_end_and_the_reason_of_a_failure(capsys):

@@ -91,17 +91,6 @@ def test_a_run_records_the_digest_and_why_sees_that_the_code_changed(mine, run, 
     assert "plug-in task mine" in out
 
 
-def test_without_its_plugin_a_run_is_shown_but_not_used(mine, run, capsys):
-    assert tfstudy("result", run) == 0
-    assert tfstudy("table", "runs") == 0
-    capsys.readouterr()
-    assert tfstudy("predict", run, "a") == 2
-    error = capsys.readouterr().err
-    assert "unknown task 'mine'" in error
-    assert "if it is a plug-in's, add --plugin FILE.py" in error
-    assert tfstudy("predict", run, "a", "--plugin", mine) == 0
-
-
 def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsys):
     write(tmp_path, "payload", "open('ran', 'w')")
     entry = msgspec.to_builtins(read_environments(run)[0])

@@ -13,7 +13,7 @@ from tests.example_study import finish_run, planned, start_run
 from tests.interrupted_runs import command
 from tests.tasks.corpora import columns
 from tfstudy import models, tasks
-from tfstudy.cli.runs import recorded_preset, requested
+from tfstudy.cli.runs import requested
 from tfstudy.config.presets import presets
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment import prepare
@@ -21,9 +21,7 @@ from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.grids.spec import grid_names
 from tfstudy.report.lists import KINDS, LISTS, list_lines, runs_list
 from tfstudy.runs import status, store
-from tfstudy.runs.schema import Environment, Started
 from tfstudy.runs.store import read_result
-from tfstudy.runs.writer import add_events
 from tfstudy.training import progress_display
 from tfstudy.training.module import Seq2Seq
 
@@ -71,14 +69,6 @@ def test_a_file_with_some_sections_names_the_task_and_the_preset_stays(tmp_path,
         assert "scan, sorting" in capsys.readouterr().err
 
 
-def test_data_of_the_hub_that_a_file_names_need_online(tmp_path, capsys):
-    file = tmp_path / "hub.yaml"
-    data = "{split: corpus, hub: somebody/corpus, source_language: en, target_language: de}"
-    file.write_text(f"task: translation\ndata: {data}")
-    assert tfstudy("run", "--config", file) == 2
-    assert "--online" in capsys.readouterr().err
-
-
 def test_the_config_of_a_run_gives_the_same_run(finished):
     path = finished()
     words = ("--results", "again", "--accelerator", "cpu", "--quiet")
@@ -87,13 +77,6 @@ def test_the_config_of_a_run_gives_the_same_run(finished):
     assert again.name == path.name
     assert read_result(again).splits == read_result(path).splits
     assert read_result(again).preset == read_result(path).preset
-
-
-def test_only_a_preset_of_the_task_is_taken_from_a_record(tmp_path):
-    add_events(tmp_path, Started(environment=Environment(), preset="lake-2018"))
-    assert recorded_preset(tmp_path / "config.yaml", "scan") == "lake-2018"
-    assert recorded_preset(tmp_path / "config.yaml", "copying") == "default"
-    assert recorded_preset(None, "scan") == "default"
 
 
 def test_config_shows_a_config_that_can_be_read_again(capsys, tmp_path):
@@ -122,15 +105,6 @@ def test_a_run_ends_with_its_result_its_folder_and_one_line_on_what_to_type(fini
     assert tfstudy(*command(), "--quiet") == 0
     out, err = capsys.readouterr()
     assert (out.splitlines()[-1], err) == (str(path), "")
-
-
-def test_a_run_that_is_refused_prints_an_error_and_nothing_on_standard_output(capsys, monkeypatch):
-    for terminal in (False, True):
-        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
-        assert tfstudy("run", "scan", "--set", "model.dmi=3") == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("scan, transformer: loading PyTorch ...\nerror: " if terminal else "error: ")
 
 
 def test_quiet_commands_print_no_progress(finished, capsys, monkeypatch):

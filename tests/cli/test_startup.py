@@ -10,7 +10,7 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import command
 from tfstudy.runs.store import read_predictions
 
-SLOW = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "seaborn", "numpy"}
+SLOW = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "seaborn", "matplotlib", "numpy"}
 CODE = """
 import json, sys
 from tfstudy.cli import main
@@ -39,7 +39,7 @@ def test_a_command_imports_only_what_it_needs():
         (SLOW - {"numpy"}, 0, [["list", kind] for kind in ("runs", "tasks", "splits", "presets", "grids")]),
         ({"torch", "lightning"}, 0, [["table", "mine"], ["claims", "L2"], ["result", run, "--log"], ["result", run]]),
         ({"torch", "lightning"}, 0, [["errors", run], ["result", run, run], ["grid", "--resume", "mine", "--dry-run"]]),
-        ({"torch", "lightning"}, 0, [["plot", "mine", "--out", "plot.svg"]]),
+        ({"torch", "lightning"}, 0, [["plot", "mine", "--out", "plot.svg"], ["report", "--out", "page"]]),
         ({"torch", "lightning"}, 2, [["check", "mine", "--against", "none.json"]]),
         ({"lightning"}, 0, [["config", "copying"], ["result", run, "--changes"], ["predict", run, source]]),
         ({"lightning"}, 0, [["measure", run, "entropy", "--set", "examples=6"]]),

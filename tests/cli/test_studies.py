@@ -1,10 +1,8 @@
 """`tfstudy status`: the state of runs as their folders have it, quickly; `table` and `check` as JSON."""
 
 import json
-import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,10 @@ from tests.commands import tfstudy
 from tests.example_records import result, write
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.batch import save_plan
-from tfstudy.report.status import end_line, seconds_left, status_lines
+from tfstudy.report.status import seconds_left, status_lines
 from tfstudy.runs.find import find_run
-from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import planned_runs, run_status, study_runs
-from tfstudy.runs.writer import RunFolder, write_failure
+from tfstudy.runs.writer import write_failure
 
 
 def status(name: str = "") -> list[str]:
@@ -48,22 +45,6 @@ def test_a_result_comes_before_a_lock_and_a_lock_before_a_failure():
         assert run_status(Path(other.path)).state == "finished"
 
 
-def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypatch):
-    monkeypatch.setattr("tfstudy.report.terminal.terminal_width", lambda: 80)
-    running, failed = (
-        planned(task="scan", data={"split": "template_around_right"}, train={"steps": 50_000, "learning_rate": rate})[0]
-        for rate in (0.00123, 0.00234)
-    )
-    write_failure(start_run(failed), "out of memory: " + "x " * 80, 1)
-    RunFolder(start_run(running), "").write_progress(Progress(50_000, 12_000, 0.2, updated=time.time()))
-    runs_in_every_state()
-    with running_elsewhere(Path(running.path)):
-        lines = status("study")
-    assert max(map(len, lines)) <= 80
-    assert any(re.search(r"^running .*00123  step 12,000 of 50,000", line) for line in lines)
-    assert re.search(r"2 h \d+ min left", " ".join(" ".join(lines).split()))
-
-
 def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
     job = planned()[0]
     write_failure(Path(job.path), "refused: see its log", 1)
@@ -86,15 +67,6 @@ def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(
     assert any("2 of 7 runs finished" in line and "2 in the last hour" in line for line in lines)
 
 
-def test_without_a_name_each_study_has_a_line(capsys):
-    runs_in_every_state()
-    Path("results/ci").mkdir()  # has no runs, so it is not listed
-    finish_run(Path("results/other/copying-copy/lstm/s0-00000000"))
-    assert tfstudy("status") == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[1:] == [["other", "1", *["."] * 4, "1"], ["study", "1", "1", "1", "1", "3", "2"]]
-
-
 def test_the_json_of_studies_has_every_state_and_that_of_a_study_its_runs(capsys):
     jobs = runs_in_every_state()
     assert tfstudy("status", "--format", "json") == 0
@@ -105,16 +77,6 @@ def test_the_json_of_studies_has_every_state_and_that_of_a_study_its_runs(capsys
     [named] = json.loads(capsys.readouterr().out)
     assert {run["name"]: run["state"] for run in named.pop("runs")}[jobs[2].name] == "failed"
     assert named == study
-
-
-def test_a_failed_run_shows_what_it_differs_in():
-    for n, rate in enumerate(("0.001", "0.002")):
-        path = Path(f"results/study/copying-copy/lstm/s0-{n:08d}")
-        path.mkdir(parents=True)
-        (path / "config.yaml").write_text(f"task: copying\narch: lstm\ntrain: {{learning_rate: {rate}}}")
-    write_failure(path, "out of memory", 1)
-    [line] = [line for line in status("study") if "out of memory" in line]
-    assert "learning_rate=0.002" in line
 
 
 def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
@@ -169,12 +131,6 @@ def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
         err = capsys.readouterr().err
         assert all(fact in err for fact in facts)
         assert err.count("\n") == 1
-
-
-def test_the_end_of_a_grid_counts_its_runs():
-    runs_in_every_state()
-    line = end_line(Path("results/study"))
-    assert line == "results/study: 1 finished, 1 diverged, 1 failed, 1 interrupted, 3 pending"
 
 
 def test_a_table_and_a_check_against_it_are_json_documents(capsys):
