@@ -193,3 +193,13 @@ def test_positions_that_long_data_need_count():
     matched = prepare(resolve({**tree, "model": {"max_positions": 8, **widths}}))
     assert matched.model.max_positions == 417
     assert parameter_count(matched.model) == pytest.approx(400_000, rel=0.05)
+
+
+def test_initial_weights_do_not_depend_on_the_number_of_threads():
+    found, config = [], resolve(merge({"task": "copying", "arch": "lstm"}, overrides(SMALL)))
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(prepare(config).model.state_dict())
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(1)  # as in all tests
+    assert all(torch.equal(found[0][name], weight) for name, weight in found[1].items())

@@ -223,10 +223,22 @@ def restore(config: RunConfig, files: Mapping[str, str], identity: Identity) -> 
 
 def _with_model(config: RunConfig, task: Task, data: TaskEncoder, shape: DataShape, identity: Identity) -> Prepared:
     torch.manual_seed(config.seed)
-    model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
+    with _one_thread():
+        model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
     match_tokens(model, data.target_vocab.ids_of(data.source_vocab))
     mark_digits(model, task.digits(), data.source_vocab.tokens, data.target_vocab.tokens)
     return Prepared(config, task, data, model, identity)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Within this context torch uses one thread: the rounding of an orthogonal matrix depends on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
