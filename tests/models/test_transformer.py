@@ -14,7 +14,7 @@ from tfstudy.data.encoding import EOS
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.hooks import Site, logits_of, record_states, recorded_attention
 from tfstudy.models.attention import Cache, MultiHeadAttention, windowed
-from tfstudy.models.base import States, parameter_count
+from tfstudy.models.base import HiddenStates, parameter_count
 from tfstudy.models.layers import Layer, feedforward
 from tfstudy.models.positions import sinusoids
 from tfstudy.models.residual import Residual, norm_layer
@@ -213,7 +213,7 @@ def test_a_stack_of_shared_layers_is_its_layer_after_signals_of_the_depth(build)
     expected, [layer] = x, stack.layers
     for signal in sinusoids(torch.tensor([1, 2]), 16):
         expected = layer(expected + signal, seen)[0]
-    found, caches, _ = stack(x, seen, States())
+    found, caches, _ = stack(x, seen, HiddenStates())
     assert_close(found, expected)
     assert len(caches) == 2
 

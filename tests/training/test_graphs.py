@@ -34,7 +34,7 @@ def captured(arch: str = "transformer", dropout: float = 0.0) -> tuple[GraphedGr
     """What a graph captures, and the rows that it takes."""
     module, data = small_training(arch, dropout)
     rows = ResidentRows.of(data.encoded["train"], torch.device("cpu"))
-    return GraphedGradients(module.gradients.loss_of, rows, [], Repeated(), print), rows
+    return GraphedGradients(module.compute_gradients.loss_of, rows, [], Repeated(), print), rows
 
 
 def computed(gradients: GraphedGradients, shape: Shape, seed: int = 0) -> tuple[float, list[torch.Tensor]]:

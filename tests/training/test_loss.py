@@ -118,7 +118,7 @@ def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
     losses = {}
     for stops in (False, True):
         module, _ = small_training(sampling_stops_at_eos=stops)
-        loss_of = module.gradients.loss_of
+        loss_of = module.compute_gradients.loss_of
         losses[stops] = loss_of([rows], teacher_forcing=False), loss_of([rows], teacher_forcing=True)
     logits = logits_of(module.model, rows.source, training.predicted_inputs())
     each = cross_entropy(logits.transpose(1, 2), rows.target[:, 1:], ignore_index=PAD, reduction="none")

@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 
 def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
     """Make training of more than so many rows fail; return the list of the rows of all attempts."""
-    compute, attempts = module.gradients.loss_of, []
+    compute, attempts = module.compute_gradients.loss_of, []
 
     def loss(micro_batch, teacher_forcing):
         attempts.append(row_count(micro_batch))
@@ -39,7 +39,7 @@ def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
         return compute(micro_batch, teacher_forcing)
 
     loss.model = module.model
-    module.gradients.loss_of = loss
+    module.compute_gradients.loss_of = loss
     return attempts
 
 
@@ -82,7 +82,7 @@ def test_memory_that_runs_out_in_the_backward_pass_splits_the_batch_too():
 
     module, data = small_training()
     batch = data.encoded["train"].batch(torch.arange(9))
-    plain, compute, largest = module.gradients, module.gradients.loss_of, 1
+    plain, compute, largest = module.compute_gradients, module.compute_gradients.loss_of, 1
     plain.loss_of = lambda part, forced: Failing.apply(compute(part, forced), min(largest, row_count(part)))
     _, whole = plain(batch, 0, True)
     assert plain.splits == 0

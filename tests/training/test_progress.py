@@ -89,7 +89,7 @@ def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):
 
 def test_a_batch_that_is_split_is_reported_once(capsys):
     module, data = small_training(micro_batches=1)
-    module.gradients.splits = 3
+    module.compute_gradients.splits = 3
     logged = []
     fit(module, data, accelerator="cpu", callbacks=[TrainingProgress(logged.append)])
     lines = [line for line in capsys.readouterr().out.splitlines() if "memory ran out" in line]

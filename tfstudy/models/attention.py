@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from tfstudy.models.checkpointing import in_chunks
 from tfstudy.models.dropout import Dropout
-from tfstudy.models.positions import Places, Setup, acts_on_attention, relative
+from tfstudy.models.positions import Places, Setup, acts_on_attention, on_attention
 from tfstudy.models.residual import norm_layer
 from tfstudy.models.tokens import Shapes, Tokens, flat, per_source, rectangles
 
@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(dim, dim)
         self.key_value = nn.Linear(dim, 2 * dim)
         self.out = nn.Linear(dim, dim)
-        self.relative = relative(scheme, Setup(dim, heads, causal))
+        self.relative = on_attention(scheme, Setup(dim, heads, causal))
         self.query_norm, self.key_norm = (norm_layer(norm, self.head_dim, bias=False) for _ in range(2))
         self.weights = Weights()
         for weight in (self.query.weight, *self.key_value.weight.chunk(2), self.out.weight):
@@ -111,7 +111,7 @@ class MultiHeadAttention(nn.Module):
         for layer in (self.query, self.key_value, self.out):
             nn.init.zeros_(layer.bias)
 
-    def keys(self, x: Float[Tensor, "positions dim"], sight: Sight) -> tuple[KeyValue, ...]:
+    def keys(self, x: Float[Tensor, "tokens dim"], sight: Sight) -> tuple[KeyValue, ...]:
         """Return the keys and values of inputs that are where the queries of `sight` are, for each rectangle."""
         found = []
         parts = rectangles(sight.shapes, *self.key_value(x).chunk(2, dim=-1))
@@ -124,11 +124,11 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "positions dim"],
+        x: Float[Tensor, "tokens dim"],
         sight: Sight,
         seen: "Sequence[KeyValue | Cache]",
         weighted: bool = False,
-    ) -> tuple[Float[Tensor, "positions dim"], list[Tensor]]:
+    ) -> tuple[Float[Tensor, "tokens dim"], list[Tensor]]:
         """Attend from `x` to the keys and values that are seen, and return the outputs.
 
         If `weighted`, also the weights (rows, queries, keys) of each rectangle, before dropout, as means over heads.

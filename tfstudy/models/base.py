@@ -18,13 +18,13 @@ from tfstudy.models.tokens import Tokens, flat
 State = Any  # a NamedTuple of tensors with the rows first, of tuples of them, of integers and objects like `Tokens`
 
 
-class States(nn.Module):
+class HiddenStates(nn.Module):
     """Hidden states pass through here unchanged: the embeddings as layer 0, and the output of each layer.
 
     Instruments hook it (`register_forward_hook`) to read hidden states, or to replace them.
     """
 
-    def forward(self, x: Float[Tensor, "*positions width"], layer: int) -> Float[Tensor, "*positions width"]:
+    def forward(self, x: Float[Tensor, "*tokens width"], layer: int) -> Float[Tensor, "*tokens width"]:
         return x
 
 
@@ -51,7 +51,7 @@ class Model(nn.Module, ABC):
         super().__init__()
         self.arguments = (config, source_vocab, target_vocab)  # with which another one like it is built
         self.dim = config.dim
-        self.source_states, self.target_states = States(), States()
+        self.source_states, self.target_states = HiddenStates(), HiddenStates()
 
     @property
     def max_positions(self) -> int | None:
@@ -63,13 +63,13 @@ class Model(nn.Module, ABC):
         """Return the state from which decoding starts."""
 
     @abstractmethod
-    def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "positions target_vocab"], State]:
+    def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "tokens target_vocab"], State]:
         """Return the logits after each token of `target`, which follow those already in the state, and the new state.
 
         Only generation continues a state, and has one rectangle; that after several need not be complete.
         """
 
-    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions target_vocab"]:
+    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "tokens target_vocab"]:
         """Return the logits after each token of `target`, whose rows start with BOS (teacher forcing)."""
         logits: Tensor = self.decode(target, self.encode(source))[0]
         return logits
@@ -82,11 +82,18 @@ class Model(nn.Module, ABC):
         super().__init_subclass__()
         for base in cls.__bases__:
             if issubclass(base, Model) and not isabstract(base):
-                raise TypeError(f"{cls.__name__} must not be a subclass of {base.__name__}: architectures are final")
+                raise TypeError(
+                    f"{cls.__name__} must not be a subclass of {base.__name__}: architectures are final, because the "
+                    f"version of {base.__name__} says nothing about runs of {cls.__name__}; add a key to its Config, "
+                    f"or copy its file under another name"
+                )
 
 
 class PaddedModel(Model):
-    """A `Model` on padded tensors, which is called once for each rectangle. Subclasses define two methods."""
+    """A `Model` on padded tensors, which is called once for each rectangle. Subclasses define two methods.
+
+    `encode` and `decode` serve generation, which has one rectangle; only `forward` takes several.
+    """
 
     @abstractmethod
     def encode_padded(self, source: Int[Tensor, "rows source"], mask: Bool[Tensor, "rows source"]) -> State:
@@ -99,15 +106,17 @@ class PaddedModel(Model):
         """Return the logits after each of `tokens`, which follow those already in the state, and the new state."""
 
     def encode(self, source: Tokens) -> State:
+        if len(source.shapes) != 1:
+            raise ValueError(f"encode of a PaddedModel takes one rectangle, got {len(source.shapes)}; call forward")
         [(ids, mask)] = source.rectangles(source.ids, source.mask)
         return self.encode_padded(ids, mask)
 
-    def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "positions target_vocab"], State]:
+    def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "tokens target_vocab"], State]:
         [(tokens,)] = target.rectangles(target.ids)
         logits, state = self.decode_padded(tokens, state)
         return logits.flatten(0, 1), state
 
-    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions target_vocab"]:
+    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "tokens target_vocab"]:
         pairs = zip(source.rectangles(source.ids, source.mask), target.rectangles(target.ids), strict=True)
         return flat([self.decode_padded(tokens, self.encode_padded(*padded))[0] for padded, (tokens,) in pairs])
 

@@ -174,7 +174,7 @@ class CNN(Model):
 class GatedConvolution(nn.Conv1d):
     """A convolution without padding, followed by a gated linear unit (Dauphin et al. 2017)."""
 
-    def forward(self, rows: Sequence[Tensor]) -> Float[Tensor, "positions channels"]:  # type: ignore[override]
+    def forward(self, rows: Sequence[Tensor]) -> Float[Tensor, "tokens channels"]:  # type: ignore[override]
         """Map rectangles (rows, length + span, channels) to the outputs at their rows x length positions.
 
         It is one matrix product. On a CPU this is 1.45 times as fast as torch's convolution (forward and backward,

@@ -63,6 +63,8 @@ class TransformerConfig(CopyConfig):
     """The settings of the Transformer (section `model`)."""
 
     heads: int = Field(4, ge=1, description="attention heads; must divide dim")
+    # Encoder queries see 2 w + 1 keys at most, and decoder queries w + 1: themselves and w before. It is a mask only:
+    # nothing gets faster, and the cache keeps all keys.
     attention_window: int = Field(
         0, ge=0, description="self-attention sees at most this many positions to each side (0: all)"
     )

@@ -35,7 +35,7 @@ class CopyOutput(nn.Module):
 
     def copied(
         self, weights: Sequence[Tensor], ids: Sequence[Int[Tensor, "sources source"]]
-    ) -> Float[Tensor, "positions target_vocab"]:
+    ) -> Float[Tensor, "tokens target_vocab"]:
         """Return the sums of the attention weights for each target token.
 
         Each rectangle has weights (sources, queries, source), of which each query's sum to 1, and the ids of
@@ -49,10 +49,10 @@ class CopyOutput(nn.Module):
 
     def forward(
         self,
-        features: Float[Tensor, "positions width"],
-        logits: Float[Tensor, "positions target_vocab"],
-        copied: Float[Tensor, "positions target_vocab"],
-    ) -> Float[Tensor, "positions target_vocab"]:
+        features: Float[Tensor, "tokens width"],
+        logits: Float[Tensor, "tokens target_vocab"],
+        copied: Float[Tensor, "tokens target_vocab"],
+    ) -> Float[Tensor, "tokens target_vocab"]:
         """Return the logarithms of the mixed distribution, which are logits as well.
 
         `features` is what the output layer read, and `copied` comes from the method of this name.

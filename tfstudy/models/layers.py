@@ -11,14 +11,14 @@ from torch.nn import functional
 
 from tfstudy.models import positions
 from tfstudy.models.attention import Cache, KeyValue, MultiHeadAttention, Sight, append
-from tfstudy.models.base import States
+from tfstudy.models.base import HiddenStates
 from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import TransformerConfig
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.residual import Residual
 from tfstudy.models.tokens import Tokens
 
-GATES: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": functional.silu, "geglu": functional.gelu}
+GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": functional.silu, "geglu": functional.gelu}
 
 
 class Layer(nn.Module):
@@ -43,13 +43,13 @@ class Layer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "positions dim"],
+        x: Float[Tensor, "tokens dim"],
         near: Sight,
         past: Sequence[Cache] = (),
         memory: Sequence[KeyValue] = (),
         far: Sight | None = None,
         weighted: bool = False,
-    ) -> tuple[Float[Tensor, "positions dim"], Sequence[Cache], list[Tensor]]:
+    ) -> tuple[Float[Tensor, "tokens dim"], Sequence[Cache], list[Tensor]]:
         """Return the outputs, the keys and values of self-attention so far, and the weights of cross-attention.
 
         `past` is what earlier calls returned of them, `memory` the keys and values of the source, and `near` and `far`
@@ -87,14 +87,14 @@ class Stack(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "positions dim"],
+        x: Float[Tensor, "tokens dim"],
         near: Sight,
-        states: States,
+        states: HiddenStates,
         caches: Sequence[Sequence[Cache]] = (),
         memory: Sequence[Sequence[KeyValue]] = (),
         far: Sight | None = None,
         weighted: bool = False,
-    ) -> tuple[Float[Tensor, "positions dim"], Sequence[Sequence[Cache]], list[Tensor]]:
+    ) -> tuple[Float[Tensor, "tokens dim"], Sequence[Sequence[Cache]], list[Tensor]]:
         """Return what `Layer` does: the outputs and weights of the last layer, and the caches of all layers.
 
         The hidden states pass through `states`.
@@ -110,12 +110,12 @@ class Stack(nn.Module):
         return x, tuple(after), weights
 
 
-class Gate(nn.Module):
+class GatedActivation(nn.Module):
     """The product g(x) * y of the two halves of a vector (Shazeer 2020, arXiv 2002.05202, eq. 6)."""
 
     def __init__(self, activation: str) -> None:
         super().__init__()
-        self.function = GATES[activation]
+        self.function = GATED[activation]
 
     def forward(self, x: Float[Tensor, "*shape twice"]) -> Tensor:
         gate, value = x.chunk(2, -1)
@@ -124,10 +124,12 @@ class Gate(nn.Module):
 
 def feedforward(config: TransformerConfig) -> nn.Sequential:
     """Return W2 g(W1 x + b1) + b2, with dropout behind the activation g. Gated ones have a second matrix beside W1."""
-    gated = config.activation in GATES
+    gated = config.activation in GATED
     inner = nn.Linear(config.dim, config.feedforward * (2 if gated else 1))
     outer = nn.Linear(config.feedforward, config.dim)
-    activation = Gate(config.activation) if gated else nn.GELU() if config.activation == "gelu" else nn.ReLU()
+    activation = (
+        GatedActivation(config.activation) if gated else nn.GELU() if config.activation == "gelu" else nn.ReLU()
+    )
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     for weight in (*inner.weight.chunk(2 if gated else 1), outer.weight):
         nn.init.xavier_uniform_(weight)
@@ -175,7 +177,7 @@ class Embedding(nn.Module):
         setup = positions.Setup(dim, positions=max_positions, std=init.std * init.scale)
         self.positions = positions.embedded(scheme, setup)
 
-    def forward(self, tokens: Tokens) -> Float[Tensor, "positions dim"]:
+    def forward(self, tokens: Tokens) -> Float[Tensor, "tokens dim"]:
         """Embed tokens at their positions. Learned ones must be below `max_positions`; others raise an IndexError."""
         words = self.tokens(tokens.ids) * self.scale
         embedded: Tensor = self.positions.embed(words, tokens.positions, tokens.end)

@@ -150,8 +150,8 @@ class LSTM(Model):
         return flat(attended), flat(copied), ends[0]  # only generation continues a state, and has one rectangle
 
     def _advance(
-        self, inputs: Float[Tensor, "positions inputs"], shapes: Shapes, state: State, steps: int = 1
-    ) -> tuple[Float[Tensor, "positions attended"], Float[Tensor, "positions _"], State]:
+        self, inputs: Float[Tensor, "tokens inputs"], shapes: Shapes, state: State, steps: int = 1
+    ) -> tuple[Float[Tensor, "tokens attended"], Float[Tensor, "tokens _"], State]:
         """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new state.
 
         Between them is the copied distribution at each position, empty without `copy_output`. `steps` is the number of

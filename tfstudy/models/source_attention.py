@@ -37,7 +37,7 @@ class Attended(NamedTuple):
 
 
 def encoded(source: Tokens, keys: Tensor, values: Tensor, copy: CopyOutput | None) -> tuple[Source, ...]:
-    """Return the source of each rectangle, of keys and values (positions, ...)."""
+    """Return the source of each rectangle, of keys and values (tokens, ...)."""
     copied = copied_ids(copy, source) or [None] * len(source.shapes)
     parts = zip(source.rectangles(keys, values, source.mask), copied, strict=True)
     return tuple(Source(keys, values, mask, ids) for (keys, values, mask), ids in parts)
@@ -97,7 +97,7 @@ class SourceAttention(nn.Module):
             for linear in (self.query, self.score):
                 nn.init.xavier_uniform_(linear.weight)
 
-    def project(self, encoded: Float[Tensor, "positions encoded"]) -> Float[Tensor, "positions keys"]:
+    def project(self, encoded: Float[Tensor, "tokens encoded"]) -> Float[Tensor, "tokens keys"]:
         """Compute the keys: the part of the score that does not depend on the query."""
         if self.kind == "dot":
             return encoded

@@ -1,8 +1,9 @@
 """The batch of a model: rows of tokens in a few rectangles, laid flat one behind the other.
 
 A rectangle is a padded tensor (rows, length) of rows of similar length; a padded batch is one rectangle. What acts on
-each token (most of a model) is called once, on flat tensors (positions, ...). What looks at other tokens (attention,
-recurrence, convolution) is called for each rectangle. This way little is padded, and no kernel is called for few rows.
+each token (most of a model) is called once, on flat tensors (tokens, ...), with the padding. What looks at other tokens
+(attention, recurrence, convolution) is called for each rectangle. This way little is padded, and no kernel is called
+for few rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ Shapes = Sequence[tuple[int, int]]  # (rows, length) of each rectangle
 
 
 def rectangles(shapes: Shapes, *xs: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yield each rectangle of flat tensors (positions, ...), as views (rows, length, ...)."""
+    """Yield each rectangle of flat tensors (tokens, ...), as views (rows, length, ...)."""
     if len(shapes) == 1:
         yield tuple(x.view(*shapes[0], *x.shape[1:]) for x in xs)
         return
@@ -41,7 +42,7 @@ def per_source(shapes: Shapes, sources: Sequence[int]) -> Shapes:
 
 
 def flat(parts: Sequence[Tensor]) -> Tensor:
-    """Return tensors (rows, length, ...) as one (positions, ...); a single one is not copied."""
+    """Return tensors (rows, length, ...) as one (tokens, ...); a single one is not copied."""
     flattened = [part.flatten(0, 1) for part in parts]
     return flattened[0] if len(flattened) == 1 else torch.cat(flattened)
 
@@ -54,8 +55,8 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
 class Tokens(NamedTuple):
     """Tokens of a source, or of a target after `start` others that a state knows."""
 
-    ids: Int[Tensor, " positions"]
-    mask: Bool[Tensor, " positions"]  # True where there is a token
+    ids: Int[Tensor, " tokens"]
+    mask: Bool[Tensor, " tokens"]  # True where there is a token
     shapes: tuple[tuple[int, int], ...]  # (rows, length) of each rectangle
     start: int = 0  # the number of tokens before the first one of each row
     numbers: tuple[Int[Tensor, "_ _"], ...] = ()  # positions that are not 0, 1, ...; see `so_far`
@@ -68,7 +69,7 @@ class Tokens(NamedTuple):
         return cls(ids, ids != pad, tuple((x.shape[0], x.shape[1]) for x in padded))
 
     def rectangles(self, *xs: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Yield each rectangle of flat tensors (positions, ...), as views (rows, length, ...)."""
+        """Yield each rectangle of flat tensors (tokens, ...), as views (rows, length, ...)."""
         return rectangles(self.shapes, *xs)
 
     def following(self, start: int) -> "Tokens":
@@ -93,7 +94,7 @@ class Tokens(NamedTuple):
         ]
 
     @property
-    def positions(self) -> Int[Tensor, " positions"]:
+    def positions(self) -> Int[Tensor, " tokens"]:
         """The position of each of these tokens."""
         pairs = zip(self.so_far, self.shapes, strict=True)
         return flat([numbers[:, self.start :].expand(shape) for numbers, shape in pairs])

@@ -114,13 +114,13 @@ class Transformer(Model):
 
     def decode(
         self, target: Tokens, state: "State | EncodedState"
-    ) -> "tuple[Float[Tensor, 'positions vocab'], State | EncodedState]":
+    ) -> "tuple[Float[Tensor, 'tokens vocab'], State | EncodedState]":
         return self.layout.decode(self, target, state)  # type: ignore[no-any-return]
 
-    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions vocab"]:
+    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "tokens vocab"]:
         return super().forward(*self.numbering.drawn(source, target))
 
-    def embed_source(self, source: Tokens) -> tuple[Float[Tensor, "positions dim"], DigitState | None]:
+    def embed_source(self, source: Tokens) -> tuple[Float[Tensor, "tokens dim"], DigitState | None]:
         """Return the embedded source, and what the positions of digits of the target depend on."""
         x, state = self.source_embedding(source), None
         if self.digits is not None:
@@ -129,7 +129,7 @@ class Transformer(Model):
 
     def embed_target(
         self, target: Tokens, state: DigitState | None
-    ) -> tuple[Float[Tensor, "positions dim"], DigitState | None]:
+    ) -> tuple[Float[Tensor, "tokens dim"], DigitState | None]:
         """Return the embedded target, and what the positions of digits that follow depend on."""
         x = self.target_embedding(target)
         if self.digits is not None and state is not None:
@@ -177,7 +177,7 @@ class EncoderDecoder:
 
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
-        """Return the logits (positions, vocab) after the target tokens, and the new state."""
+        """Return the logits (tokens, vocab) after the target tokens, and the new state."""
         config, source = model.config, state.source
         target = model.numbering(target.following(state.length))
         embedded, digits = model.embed_target(target, state.digits)
@@ -216,7 +216,7 @@ class DecoderOnly:
 
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
-        """Return the logits (positions, vocab) after the target tokens, and the new state."""
+        """Return the logits (tokens, vocab) after the target tokens, and the new state."""
         target, sight = prefix_sight(target.following(state.length), state.source.tokens, model.config)
         embedded, digits = model.embed_target(target, state.digits)
         x, caches, _ = model.decoder(embedded, sight, model.target_states, state.caches)
@@ -288,7 +288,7 @@ class EncoderOnly:
 
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: EncodedState) -> tuple[Tensor, EncodedState]:
-        """Return the logits (positions, vocab) read off the next places of the source, and the new state."""
+        """Return the logits (tokens, vocab) read off the next places of the source, and the new state."""
         target, features, inside, last = target.following(state.length), [], [], []
         for (rows, new), source in zip(target.shapes, state.source, strict=True):
             hypotheses = rows // max(1, len(source.inside))

@@ -79,7 +79,7 @@ class TrainingProgress(Callback):
         self._tokens += batch.tokens * trainer.world_size
         if not self._display:
             return
-        if isinstance(pl_module, Seq2Seq) and pl_module.gradients.splits and not self._split_reported:
+        if isinstance(pl_module, Seq2Seq) and pl_module.compute_gradients.splits and not self._split_reported:
             self._split_reported = True
             text = (
                 f"step {trainer.global_step}: memory ran out, so batches that are too large are computed in halves "

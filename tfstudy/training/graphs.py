@@ -13,7 +13,7 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
 from tfstudy.training.loss import TrainingLoss
 from tfstudy.training.module import Seq2Seq
-from tfstudy.training.step import Gradients, Plain
+from tfstudy.training.step import Gradients, PlainGradients
 
 SHAPES = 4  # most shapes of batches that are captured; a graph takes about a second to capture
 SAMPLE = 512  # most batches from whose shapes they are chosen
@@ -60,7 +60,7 @@ class Graphs:
         return graph.replay
 
 
-class GraphedGradients(Plain):
+class GraphedGradients(PlainGradients):
     """Pads each batch to one of a few shapes and replays the graph of that shape.
 
     The rows of the batch, its loss and its gradients are tensors that keep their place: `compute` reads and writes
@@ -154,8 +154,8 @@ class Execution(Callback):
         data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
         rows = ResidentRows.of(data.encoded[data.task.splits().train], pl_module.device)
         sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), config.steps))
-        shapes, loss_of = choose_shapes(list(sample), SHAPES), pl_module.gradients.loss_of
-        pl_module.gradients = GraphedGradients(loss_of, rows, shapes, self.graphs(), self._failed)
+        shapes, loss_of = choose_shapes(list(sample), SHAPES), pl_module.compute_gradients.loss_of
+        pl_module.compute_gradients = GraphedGradients(loss_of, rows, shapes, self.graphs(), self._failed)
         data.only_rows = True
         return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
 

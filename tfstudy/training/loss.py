@@ -94,17 +94,17 @@ def model_inputs(micro_batch: MicroBatch) -> tuple[Tokens, Tokens]:
 
 
 def target_tokens(micro_batch: MicroBatch) -> Tensor:
-    """Return the token that follows each decoder input of all rectangles, PAD included: (positions,)."""
+    """Return the token that follows each decoder input of all rectangles, PAD included: (tokens,)."""
     return torch.cat([rows.target[:, 1:].flatten() for rows in micro_batch])
 
 
 def summed_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Return the cross entropy in nats of logits (positions, vocab), summed over all targets (positions,) but PAD."""
+    """Return the cross entropy in nats of logits (tokens, vocab), summed over all targets (tokens,) but PAD."""
     return cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
 def follows_eos(inputs: Tokens) -> Tensor:
-    """Return which decoder inputs are EOS or come after it, as a boolean tensor (positions,)."""
+    """Return which decoder inputs are EOS or come after it, as a boolean tensor (tokens,)."""
     return torch.cat([(ids == EOS).cummax(1).values.flatten() for (ids,) in inputs.rectangles(inputs.ids)])
 
 

@@ -14,7 +14,7 @@ from tfstudy.data.encoding import Batch, micro_batch_count
 from tfstudy.models.base import Model
 from tfstudy.training.loss import TrainingLoss, ValidationMetric, logit_bytes, validate
 from tfstudy.training.memory import in_memory
-from tfstudy.training.step import Gradients, Plain, Threads, build_optimizer, learning_rate_factor
+from tfstudy.training.step import Gradients, PlainGradients, ThreadedGradients, build_optimizer, learning_rate_factor
 
 
 class DivergenceError(ArithmeticError):
@@ -25,21 +25,22 @@ class Seq2Seq(LightningModule):
     """Maximum likelihood training of a `Model` on the batches of a `TaskData`, with manual optimisation.
 
     The loss is the sum over target tokens, divided by `batch.tokens` unless `config.loss_reduction` is `sum`. All
-    random numbers of a step come from generators seeded by (seed, step), including torch's global one, so a resumed run
-    continues as if it had never stopped. Every `config.log_interval` steps it logs `train_loss` (nats per target token,
-    the mean since the last time), `gradient_norm` (before clipping) and `learning_rate`, and after validation
-    `validation_loss` (without label smoothing), `validation_accuracy` (of target tokens, teacher-forced) and
-    `validation_exact_match` (by greedy decoding). `DivergenceError` if a loss that would be logged is not finite.
+    random numbers of a step come from generators seeded by (seed, step), so a resumed run continues as if it had never
+    stopped; torch's global generator is seeded differently on each device (rank). Every `config.log_interval` steps it
+    logs `train_loss` (nats per target token, the mean since the last time), `gradient_norm` (before clipping) and
+    `learning_rate`, and after validation `validation_loss` (without label smoothing), `validation_accuracy` (of target
+    tokens, teacher-forced) and `validation_exact_match` (by greedy decoding). `DivergenceError` if a loss that would be
+    logged is not finite.
 
-    `gradients` is the way in which the loss and gradients of a batch are computed: `Plain`, or on a CPU `Threads`; the
-    callback `Execution` replaces it by `GraphedGradients`.
+    `compute_gradients` returns the loss and gradients of a batch: `PlainGradients`, or on a CPU `ThreadedGradients`;
+    the callback `Execution` replaces it by `GraphedGradients`. They are clipped in `on_before_optimizer_step`.
     """
 
     def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.model, self.config = model, config or TrainConfig()
-        self.gradients = Plain(TrainingLoss(model, self.config))
+        self.compute_gradients = PlainGradients(TrainingLoss(model, self.config))
         self.gradient_norm = torch.zeros(())  # of the last step, before clipping
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
         self.validation = ValidationMetric()
@@ -49,12 +50,12 @@ class Seq2Seq(LightningModule):
         """Start threads for micro-batches, where batches are divided and the model allows it."""
         count = 1 if self.config.compile else micro_batch_count(self.config.micro_batches, self.device)
         divided = self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1
-        if divided and torch.get_num_threads() > 1 and type(self.gradients) is Plain:
-            self.gradients = Threads(self.gradients.loss_of)
+        if divided and torch.get_num_threads() > 1 and type(self.compute_gradients) is PlainGradients:
+            self.compute_gradients = ThreadedGradients(self.compute_gradients.loss_of)
 
     def teardown(self, stage: str) -> None:
-        self.gradients.stop()
-        self.gradients = Plain(self.gradients.loss_of)
+        self.compute_gradients.stop()
+        self.compute_gradients = PlainGradients(self.compute_gradients.loss_of)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Take one step of the optimiser, or one of `config.accumulate_grad_batches` parts of it; return the loss."""
@@ -66,8 +67,8 @@ class Seq2Seq(LightningModule):
         teacher_forcing = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
         if number % accumulated == 0:
             optimizer.zero_grad()
-        loss, gradients = self.gradients(batch, seed, teacher_forcing)
-        self._add(gradients, batch.tokens)
+        loss, gradients = self.compute_gradients(batch, seed, teacher_forcing)
+        self._accumulate(gradients, batch.tokens)
         mean = loss / batch.tokens
         self.train_loss.update(mean)
         if (number + 1) % accumulated == 0:
@@ -87,9 +88,9 @@ class Seq2Seq(LightningModule):
             torch.manual_seed(seed)
         return seed
 
-    def _add(self, gradients: Gradients, tokens: float) -> None:
+    def _accumulate(self, gradients: Gradients, tokens: float) -> None:
         """Add the gradients of a summed loss to those of the parameters, scaled, as a mean over all devices."""
-        devices, parameters = self.trainer.world_size, self.gradients.parameters
+        devices, parameters = self.trainer.world_size, self.compute_gradients.parameters
         if devices > 1:
             flat = self.trainer.strategy.reduce(nn.utils.parameters_to_vector(gradients), reduce_op="mean")
             parts = flat.split([p.numel() for p in parameters])

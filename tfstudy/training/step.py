@@ -22,7 +22,7 @@ from tfstudy.training.memory import attempt, halves
 Gradients = tuple[Tensor, ...]  # of the parameters, in their order
 
 
-class Plain:
+class PlainGradients:
     """Computes the loss of a batch, summed over target tokens, and its gradients: one micro-batch after the other.
 
     The gradients are added in order, and each micro-batch has its own dropout seed, so the sum does not depend on the
@@ -73,7 +73,7 @@ class Plain:
         """Do nothing: there are no threads."""
 
 
-class Threads(Plain):
+class ThreadedGradients(PlainGradients):
     """Computes micro-batches on as many threads as torch uses, each with one thread within torch.
 
     So does all other work of the process until `stop`, because the number of threads within an operation of torch

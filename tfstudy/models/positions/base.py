@@ -57,7 +57,7 @@ class PositionScheme(nn.Module):
     def __init__(self, setup: Setup) -> None:
         super().__init__()
 
-    def embed(self, x: Float[Tensor, "positions dim"], at: Int[Tensor, " positions"], end: int) -> Tensor:
+    def embed(self, x: Float[Tensor, "tokens dim"], at: Int[Tensor, " tokens"], end: int) -> Tensor:
         """Return token embeddings with the positions `at`, all below `end`, added."""
         return x
 

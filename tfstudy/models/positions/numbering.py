@@ -93,15 +93,15 @@ class DigitPositions(nn.Module):
             self.register_buffer(name, torch.arange(vocab) >= SPECIAL, persistent=False)
 
     def of_source(
-        self, x: Float[Tensor, "positions dim"], source: Tokens
-    ) -> tuple[Float[Tensor, "positions dim"], DigitState]:
+        self, x: Float[Tensor, "tokens dim"], source: Tokens
+    ) -> tuple[Float[Tensor, "tokens dim"], DigitState]:
         """Return embeddings of the source with those of its digits, and the state before the first target token."""
         start = self.start(source)
         return self._added(x, self.positions(source, self.source_digits, start)[0]), start
 
     def of_target(
-        self, x: Float[Tensor, "positions dim"], target: Tokens, state: DigitState
-    ) -> tuple[Float[Tensor, "positions dim"], DigitState]:
+        self, x: Float[Tensor, "tokens dim"], target: Tokens, state: DigitState
+    ) -> tuple[Float[Tensor, "tokens dim"], DigitState]:
         """Return embeddings of the target with those of its digits, and the state after them."""
         at, state = self.positions(target, self.target_digits, state)
         return self._added(x, at), state
@@ -118,7 +118,7 @@ class DigitPositions(nn.Module):
 
     def positions(
         self, tokens: Tokens, digits: Bool[Tensor, " vocab"], state: DigitState
-    ) -> tuple[Int[Tensor, " positions"], DigitState]:
+    ) -> tuple[Int[Tensor, " tokens"], DigitState]:
         """Return the positions of tokens that follow those in the state, and the state after them."""
         found, ends = [], []
         rows = zip(tokens.rectangles(tokens.ids), *(split_rows(tokens.shapes, part) for part in state), strict=True)

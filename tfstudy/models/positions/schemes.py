@@ -33,7 +33,7 @@ class Sinusoidal(PositionScheme):
         super().__init__(setup)
         self.dim = setup.dim
 
-    def embed(self, x: Float[Tensor, "positions dim"], at: Int[Tensor, " positions"], end: int) -> Tensor:
+    def embed(self, x: Float[Tensor, "tokens dim"], at: Int[Tensor, " tokens"], end: int) -> Tensor:
         table = sinusoids(torch.arange(end, device=at.device), self.dim)  # sines are expensive, and positions repeat
         return x + table[at].to(x.dtype)
 
@@ -48,7 +48,7 @@ class Learned(PositionScheme):
         self.weight = nn.Embedding(setup.positions, setup.dim).weight
         nn.init.normal_(self.weight, std=setup.std)
 
-    def embed(self, x: Float[Tensor, "positions dim"], at: Int[Tensor, " positions"], end: int) -> Tensor:
+    def embed(self, x: Float[Tensor, "tokens dim"], at: Int[Tensor, " tokens"], end: int) -> Tensor:
         return x + nn.functional.embedding(at, self.weight)
 
 
@@ -389,6 +389,6 @@ def embedded(name: str, setup: Setup) -> PositionScheme:
     return scheme(setup) if scheme.acts_on == "embeddings" else PositionScheme(setup)
 
 
-def relative(name: str, setup: Setup) -> PositionScheme | None:
+def on_attention(name: str, setup: Setup) -> PositionScheme | None:
     """Return the scheme if it acts on attention, for one layer; otherwise None."""
     return SCHEMES[name](setup) if acts_on_attention(name) else None
