@@ -89,10 +89,6 @@ def sorted_by_parity(source):
     return [source[place - 1] for place in places]
 
 
-def text(target):
-    return "".join(target)
-
-
 @every
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), length=st.integers(1, 60) | st.just(499))
@@ -102,19 +98,14 @@ def test_targets_are_what_the_sources_say(name, seed, length):
         assert length < 3 or (name == "modular_arithmetic" and length % 2 == 0)
     else:
         assert len(drawn.source) == length
-        assert text(drawn.target) == ANSWERS[name](drawn.source)
+        assert "".join(drawn.target) == ANSWERS[name](drawn.source)
 
 
-@pytest.mark.parametrize("line", [line for line in chomsky.__doc__.splitlines() if "->" in line])
-def test_the_examples_of_the_module_s_text_are_right(line):
-    name, example = line.split(maxsplit=1)
-    source, target = example.split("->")
-    assert text(target.split()) == ANSWERS[name](source.split())
-
-
-def test_all_fifteen_tasks_are_there_each_with_its_level_and_an_example():
+def test_all_fifteen_tasks_are_there_each_with_its_level_and_a_right_example():
     assert set(NAMES) == set(ANSWERS)
-    assert all(re.search(rf"^ +{name} .*->", chomsky.__doc__, re.MULTILINE) for name in NAMES)
+    examples = re.findall(r"^ +(\w+) (.*)->(.*)$", chomsky.__doc__, re.MULTILINE)
+    assert {name for name, _, _ in examples} == set(NAMES)
+    assert all("".join(target.split()) == ANSWERS[name](source.split()) for name, source, target in examples)
     levels = Counter(made(name).examples("train")[0].tags["level"] for name in NAMES)
     assert levels == {"regular": 4, "deterministic context-free": 4, "context-sensitive": 7}
 
@@ -129,13 +120,3 @@ def test_all_fifteen_tasks_are_there_each_with_its_level_and_an_example():
 def test_ranges_without_a_length_that_the_task_has_are_refused(name, ranges, message):
     with pytest.raises(UserError, match=message):
         made(name, **ranges)
-
-
-@pytest.mark.parametrize(
-    ("name", "answers"),
-    [("even_pairs", 2), ("parity", 2), ("missing_duplicate", 2), ("cycle_navigation", 5), ("solve_equation", 5)],
-)
-def test_no_answer_is_much_more_frequent_than_another(name, answers):
-    counts = Counter(example.target for example in made(name, train_examples=4000).examples("train"))
-    assert len(counts) == answers
-    assert max(counts.values()) < 1.15 * 4000 / answers

@@ -88,7 +88,6 @@ def test_the_examples_are_those_of_all_earlier_versions(name):
     [
         ("1-10", "8-12", "data.test_length 8-12 overlaps data.train_length 1-10"),
         ("1-10", "11-15,15-20", "data.test_length 15-20 overlaps data.test_length 11-15"),
-        ("5", "5", "data.test_length 5-5 overlaps data.train_length 5-5"),
         ("0-3", "4", "data.train_length must start at 1 or more here, but is '0-3'"),
     ],
 )
@@ -97,10 +96,10 @@ def test_ranges_that_touch_are_refused(train, test, message):
         made("copying", "copy", train_length=train, test_length=test)
 
 
-@pytest.mark.parametrize("text", ["ten", "10-1", "1-", "-3", "1-5,", "1-2-3", "1.5"])
-def test_ranges_that_are_none_are_refused(text):
-    with pytest.raises(ValidationError, match="must be"):
-        ALL["copying"].Config(test_length=text)
+def test_ranges_that_are_none_are_refused():
+    for text in ("ten", "10-1", "1-", "-3", "1-5,", "1-2-3", "1.5"):
+        with pytest.raises(ValidationError, match="must be"):
+            ALL["copying"].Config(test_length=text)
     with pytest.raises(ValidationError, match="must be one range of lengths such as 1-10"):
         ALL["copying"].Config(train_length="1-3,5-7")
 
@@ -109,13 +108,6 @@ def test_ranges_that_are_none_are_refused(text):
 def test_ranges_are_read_as_they_are_written(pairs):
     wanted = [Span(min(pair), max(pair)) for pair in pairs]
     assert parse_spans(",".join(map(str, wanted))) == wanted
-
-
-def test_short_lengths_are_held_out_too():
-    task = made("copying", "copy", train_length="2-6", train_examples=20000, eval_examples=2000, symbols=10)
-    short = {part: sum(len(e.source) == 2 for e in task.examples(part)) for part in ("train", "validation", "test")}
-    assert sum(short.values()) == 100
-    assert 3 <= short["test"] <= 25
 
 
 def test_a_task_with_few_sources_has_as_many_examples_as_there_are():

@@ -8,7 +8,6 @@ from random import Random
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, chisquare
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example
@@ -75,26 +74,7 @@ def test_a_space_has_as_many_strings_as_can_be_found(length, types, least, above
     assert size(length, space) == len(every(length, space))
 
 
-@pytest.mark.parametrize(
-    ("length", "space"),
-    [
-        (8, Space(2, 0, 4, BALANCED)),
-        (8, Space(2, 0, 2, BALANCED)),
-        (8, Space(2, 3, 4, BALANCED)),
-        (12, Space(1, 0, 6, BALANCED)),
-        (5, Space(2, 0, 3, OPEN)),
-        (6, Space(2, 3, 4, range(99))),
-    ],
-)
-def test_strings_are_drawn_uniformly(length, space):
-    wanted = every(length, space)
-    random = Random(1)
-    drawn = Counter(walk(random, length, space)[0] for _ in range(30 * len(wanted)))
-    assert set(drawn) <= set(wanted)
-    assert 0.001 < chisquare([drawn[s] for s in wanted]).pvalue < 0.999
-
-
-@pytest.mark.parametrize("types", [1, 2, 4])
+@pytest.mark.parametrize("types", [1, 4])
 def test_answers_are_right(types):
     for part in ("train", "test_depth", "test_31_40"):
         for example in made(bracket_types=types).examples(part):
@@ -114,39 +94,13 @@ def test_an_unbalanced_partner_is_one_swap_away_and_keeps_both_ends(string, seed
     assert swapped(string, seed) == partner
 
 
-@pytest.fixture(scope="module")
-def recognised():
-    task = made(train_examples=8000, eval_examples=2000)
-    return {part: task.examples(part) for part in ("train", "test")}
-
-
-@pytest.mark.parametrize(
-    "seen",
-    [
-        lambda source: (len(source), *sorted(Counter(source).items())),
-        lambda source: (source[0], source[-1]),
-        lambda source: (len(source), source[0], source[-1]),
-        lambda source: tuple(source.count(opening) - source.count(closing) for opening, closing in PAIRS),
-    ],
-    ids=["bag", "ends", "length-and-ends", "counts-agree"],
-)
-def test_who_sees_only_counts_or_ends_guesses(recognised, seen):
-    """The best answer by what training shows for each thing seen; of things not seen in training, nothing is known."""
-    votes = Counter()
-    for example in recognised["train"]:
-        votes[seen(example.source)] += 1 if rest(example.source) else -1
-    judged = [(votes[seen(e.source)] > 0, bool(rest(e.source))) for e in recognised["test"] if votes[seen(e.source)]]
-    assert len(judged) > 500
-    assert binomtest(sum(a == b for a, b in judged), len(judged)).pvalue > 0.01
-
-
-def test_a_fault_is_the_least_that_shows_it(recognised):
+def test_a_fault_is_the_least_that_shows_it():
     def closes_too_early(string, pairs):
         prefixes = [string[:i] for i in range(len(string) + 1)]
         return any(sum(p.count(a) - p.count(b) for a, b in pairs) < 0 for p in prefixes)
 
     faults = Counter()
-    for example in recognised["test"]:
+    for example in made(eval_examples=2000).examples("test"):
         source, found = example.source, example.tags["fault"]
         faults[found] += 1
         if found == "none" or found == "order":
@@ -158,10 +112,9 @@ def test_a_fault_is_the_least_that_shows_it(recognised):
     assert faults["order"] > 0.3 * (faults["order"] + faults["type"] + faults["depth"])  # these need a stack
 
 
-@pytest.mark.parametrize("pairs", [8, 20])
-def test_an_unbalanced_string_has_the_tags_of_its_balanced_partner(pairs):
+def test_an_unbalanced_string_has_the_tags_of_its_balanced_partner():
     task = made()
-    for seed in range(30):
+    for seed, pairs in product(range(30), (8, 20)):
         string, _ = walk(Random(seed), 2 * pairs, Space(2, 0, 6, BALANCED))
         drawn = task.draw(Random(seed), pairs, "train")
         assert drawn.source in (string, swapped(string, 0))
@@ -169,7 +122,7 @@ def test_an_unbalanced_string_has_the_tags_of_its_balanced_partner(pairs):
         assert drawn.tags["distance"] / 2 < longest(string) <= drawn.tags["distance"]
 
 
-@pytest.mark.parametrize("types", [1, 2, 4])
+@pytest.mark.parametrize("types", [1, 4])
 def test_a_completion_is_the_shortest_that_balances_a_prefix(types):
     task = made("completion", bracket_types=types)
     for part in task.splits().all:
@@ -179,7 +132,7 @@ def test_a_completion_is_the_shortest_that_balances_a_prefix(types):
             assert len(source) == tags["length"]
 
 
-@pytest.mark.parametrize("types", [1, 2, 4])
+@pytest.mark.parametrize("types", [1, 4])
 def test_next_symbols_are_the_closing_brackets_that_may_follow(types):
     task = made("next_symbols", bracket_types=types)
     for part in ("train", "test_depth"):
@@ -199,10 +152,9 @@ def test_steps_of_recognition_are_the_brackets_that_may_follow_up_to_the_first_f
         assert (answer == "balanced") == (steps[-1] == "-" and len(steps) == len(example.source))
 
 
-@pytest.mark.parametrize("split", Parentheses.split_schemes())
-def test_only_the_split_of_deeper_strings_is_deeper(split):
-    task = made(split, train_depth=4, test_depth=6)
-    for part in task.splits().all:
+def test_only_the_split_of_deeper_strings_is_deeper():
+    tasks = [made(split, train_depth=4, test_depth=6) for split in Parentheses.split_schemes()]
+    for task, part in [(one, part) for one in tasks for part in one.splits().all]:
         depths = {example.tags["depth"] for example in task.examples(part)}
         assert depths <= ({5, 6} if part == "test_depth" else {1, 2, 3, 4})
         assert max(depths) == (6 if part == "test_depth" else 4)
@@ -213,7 +165,6 @@ def test_only_the_split_of_deeper_strings_is_deeper(split):
     [
         ({"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6), but is 5"),
         ({"train_length": "1-2"}, "at least 3 pairs, but a range is 1-2"),
-        ({"split": "recogniton"}, "did you mean 'recognition'?"),
     ],
 )
 def test_settings_that_cannot_be_generated_are_refused(data, message):

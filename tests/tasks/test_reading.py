@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import datasets
 import pyarrow
@@ -124,16 +125,12 @@ def error_of(folder, files, languages=EN_DE):
     [
         ({"train.tsv": "a\tb\na\tb\tc\n"},
          "ROOT/train.tsv:2: the line has 3 columns, but line 1 has 2: 'a\\tb\\tc'"),
-        ({"train.tsv": "a\tb\n\nc\td\n"}, "ROOT/train.tsv:2: the line has 1 column, but line 1 has 2: ''"),
         ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
         ({"train.tsv": "a\tb\n".encode("utf-16")}, "ROOT/train.tsv:1: byte 1 of the line is not UTF-8"),
-        ({"train.tsv": gzip.compress(b"a\tb\n")}, "ROOT/train.tsv:1: byte 2 of the line is not UTF-8"),
         ({"train.tsv.gz": gzip.compress(tsv(PAIRS * 20).encode())[:-9]}, "train.tsv.gz is not a complete gzip file: "),
-        ({"train.tsv.gz": b"a\tb\n"}, "ROOT/train.tsv.gz is not a complete gzip file: "),
         ({"train.tsv.gz": ""}, "ROOT/train.tsv.gz is empty"),
         ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en"\n'}, "ROOT/train.jsonl:2: invalid JSON"),
         ({"train.jsonl": '["a", "b"]\n'}, "train.jsonl:1: expected a JSON object, but the line is '[\"a\", \"b\"]'"),
-        ({"train.jsonl": "{}\n"}, "ROOT/train.jsonl:1: the JSON object has no keys"),
         ({"train.jsonl": json.dumps(dict.fromkeys(map(str, range(9999)), "a"))},
          "train.jsonl:1: no source among the columns 0, 1, 2, "),
         ({"train.jsonl": '{"en": "a", "dee": "b", "source": "a"}\n'},
@@ -144,7 +141,6 @@ def error_of(folder, files, languages=EN_DE):
          "ROOT/train.en and ROOT/train.de.gz must have the same number of lines, but have 2 and 1"),
         ({"train.en": "a\n"}, "The folder contains dev.tsv, test.tsv, train.en (one column, and no parallel file)"),
         ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "dev.tsv and valid.tsv are both for 'validation'; "),
-        ({"train.fr": "a\n"}, "ROOT has no train file; name one with data.roles=FILE=train"),
         ({"test.fr": "a\n"}, "no test file; name one with data.roles=FILE=test. The folder contains dev.tsv, test.fr "),
     ],
 )  # fmt: skip
@@ -226,7 +222,7 @@ def loaded(*names, rows=ROWS):
     return datasets.DatasetDict({name: datasets.Dataset.from_list(rows) for name in names})
 
 
-@pytest.mark.parametrize(("commit", "recorded"), [(COMMIT, COMMIT), ("0123456789abcdef", ""), (None, "")])
+@pytest.mark.parametrize(("commit", "recorded"), [(COMMIT, COMMIT), ("0123456789abcdef", "")])
 def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub, commit, recorded):
     asked = hub(lambda: loaded("train", "dev", "test", "test2017", "unsupervised"), commit)
     found = read(hub="someone/set", hub_config="de-en", revision="refs/convert/parquet")
@@ -248,26 +244,16 @@ def test_columns_called_source_and_target_give_way_to_codes(tmp_path):
     assert read_splits(tmp_path)["test"] == [("a", "b")]
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (("train", "dev"), "'someone/set' needs a train and a test split, but has train, dev; set data.roles"),
-        (
-            ("train", "dev", "val", "test"),
-            "'someone/set' has two splits with the same role: train, dev, val, test; set data.roles",
-        ),
-    ],
-)
-def test_a_set_without_the_splits_is_refused(hub, names, message):
-    hub(lambda: loaded(*names))
-    with pytest.raises(UserError, match=f"^data.hub: {message}$"):
-        read(hub="someone/set")
-
-
-def test_an_invalid_row_of_the_hub_is_reported(hub):
-    hub(lambda: loaded("train", "test", rows=[{"en": "a", "de": "b"}, {"en": "c", "de": None}]))
-    with pytest.raises(UserError, match=r"^data\.hub: 'someone/set', train, row 2: 'de' must be text, but is null$"):
-        read(hub="someone/set")
+def test_a_set_without_the_splits_or_with_an_invalid_row_is_refused(hub):
+    rows = [{"en": "a", "de": "b"}, {"en": "c", "de": None}]
+    for splits, message in (
+        (loaded("train", "dev"), " needs a train and a test split, but has train, dev; set data.roles"),
+        (loaded("train", "dev", "val", "test"), " has two splits with the same role: train, dev, val, test; set"),
+        (loaded("train", "test", rows=rows), ", train, row 2: 'de' must be text, but is null$"),
+    ):
+        hub(lambda splits=splits: splits)
+        with pytest.raises(UserError, match=f"^data.hub: 'someone/set'{message}"):
+            read(hub="someone/set")
 
 
 def test_audio_beside_the_sentences_is_not_read(hub):
@@ -278,21 +264,15 @@ def test_audio_beside_the_sentences_is_not_read(hub):
     assert read_splits(hub="someone/set")["train"] == [("a", "b")]
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
+def test_any_error_of_the_hub_is_one_line_with_a_way_out(hub):
+    for error, message in (
         (ConnectionError("no route\nand much more"), "no route. Offline, use data.root, or load the data set once"),
         (RuntimeError("Dataset scripts are no longer supported"), "If the hub has a parquet copy, use data.revision="),
         (ValueError(), "ValueError$"),
-    ],
-)
-def test_any_error_of_the_hub_is_one_line_with_a_way_out(hub, error, message):
-    def answer():
-        raise error
-
-    hub(answer)
-    with pytest.raises(UserError, match=rf"^data\.hub: can't load 'someone/set': .*{message}"):
-        read(hub="someone/set")
+    ):
+        hub(Mock(side_effect=error))
+        with pytest.raises(UserError, match=rf"^data\.hub: can't load 'someone/set': .*{message}"):
+            read(hub="someone/set")
 
 
 def test_a_folder_of_parquet_files_is_a_data_set_of_the_hub(tmp_path, monkeypatch):

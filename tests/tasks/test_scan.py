@@ -122,22 +122,6 @@ def test_a_cutoff_trains_on_the_short_and_tests_on_the_long():
         assert min(len(all_pairs()[command]) for command in test) > cutoff
 
 
-def test_the_length_split_tests_the_lengths_of_the_official_one():
-    found = Counter(len(all_pairs()[command]) for command in commands("length")[1])
-    official = {24: 336, 25: 448, 26: 512, 27: 448, 28: 448, 30: 576, 32: 448, 33: 256, 36: 64, 40: 256, 48: 128}
-    assert found == official
-
-
-@pytest.mark.parametrize(
-    ("split", "primitive", "copies"), [("addprim_jump", "jump", 1467), ("addprim_turn_left", "turn left", 2189)]
-)
-def test_a_primitive_is_a_tenth_of_the_train_lines_and_occurs_only_in_isolation(split, primitive, copies):
-    train, _ = commands(split)
-    containing = [command for command in train if f" {primitive} " in f" {command} "]
-    assert containing == [primitive] * copies
-    assert copies * 10 == len(train)
-
-
 # The random splits
 
 
@@ -158,9 +142,8 @@ def test_each_share_of_simple_is_a_prefix_of_the_next():
 # Validation
 
 
-@pytest.mark.parametrize("split", ["simple", "addprim_jump"])
-def test_validation_is_taken_from_train_and_only_from_there(split):
-    whole, task = scan(split, validation=0), scan(split)
+def test_validation_is_taken_from_train_and_only_from_there():
+    whole, task = scan("addprim_jump", validation=0), scan("addprim_jump")
     assert Counter(sources(task, "train")) + Counter(sources(task, "validation")) == Counter(sources(whole, "train"))
     assert 0.02 < len(task.examples("validation")) / len(whole.examples("train")) < 0.06
     assert overlap(task) == {"validation": 0, "test": 0}, "a repeated line stays in train"
@@ -171,20 +154,15 @@ def test_validation_is_taken_from_train_and_only_from_there(split):
 # Tags
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
+def test_tags_are_length_template_and_connective():
+    names = ("length", "command_length", "template", "connective")
+    for command, expected in (
         ("jump", (1, 1, "plain", "none")),
         ("walk left twice", (4, 3, "left", "none")),
-        ("turn opposite left and run", (3, 5, "opposite left", "and")),
         ("look around right after jump left", (10, 6, "around right + left", "after")),
-        ("look left and jump left", (4, 5, "left", "and")),
         ("run right after run opposite right", (5, 6, "opposite right + right", "after")),
-    ],
-)
-def test_tags_are_length_template_and_connective(command, expected):
-    names = ("length", "command_length", "template", "connective")
-    assert tags(tuple(command.split()), tuple(interpret(command))) == dict(zip(names, expected, strict=True))
+    ):
+        assert tags(tuple(command.split()), tuple(interpret(command))) == dict(zip(names, expected, strict=True))
 
 
 # Official files
@@ -216,9 +194,6 @@ def write_folder(root, split, train=("IN: jump OUT: I_JUMP",), test=("IN: run OU
     return root
 
 
-# Official files
-
-
 @pytest.mark.parametrize("split", SUMS_OF_COPIES)
 def test_official_files_are_read_whole(split):
     if not OFFICIAL.is_dir():
@@ -234,22 +209,16 @@ def test_a_split_read_from_files_is_the_one_regenerated_whatever_its_last_lines(
     assert sums(read(tmp_path, split)) == SUMS[split]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_split_is_read_from_the_path_of_the_official_repository(tmp_path):
+    for path in (
         "simple_split/tasks_train_simple.txt",
-        "length_split/tasks_train_length.txt",
-        "add_prim_split/tasks_train_addprim_turn_left.txt",
         "add_prim_split/with_additional_examples/tasks_train_addprim_complex_jump_num32_rep5.txt",
         "filler_split/tasks_train_filler_num3.txt",
         "few_shot_split/tasks_train_fewshot_num1024_rep5.txt",
         "mcd_split/tasks_train_mcd3.txt",
-    ],
-)
-def test_a_split_is_read_from_the_path_of_the_official_repository(path, tmp_path):
-    split = Path(path).stem.removeprefix("tasks_train_")
-    with pytest.raises(UserError, match=re.escape(f"can't read {tmp_path / path}: No such file")):
-        read(tmp_path, split)
+    ):
+        with pytest.raises(UserError, match=re.escape(f"can't read {tmp_path / path}: No such file")):
+            read(tmp_path, Path(path).stem.removeprefix("tasks_train_"))
 
 
 GOOD = "IN: jump OUT: I_JUMP"
@@ -261,7 +230,6 @@ GOOD = "IN: jump OUT: I_JUMP"
         ([GOOD, "jump I_JUMP"], "txt:2: expected 'IN: <command> OUT: <actions>'"),
         (["IN: OUT: I_JUMP"], "txt:1: '' -> 'I_JUMP' is not a pair of the SCAN grammar; the task `pairs` reads"),
         ([], "'simple' (train, 0 lines) is not the official data"),
-        ([GOOD, "IN: jump OUT: I_WALK"], "txt:2: 'jump' -> 'I_WALK' is not a pair of the SCAN grammar"),
         (["IN: jump\udcff OUT: I_JUMP"], "txt:1: byte 9 of the line is not UTF-8"),
         ([GOOD], "'simple' (train, 1 lines) is not the official data: SHA-256"),
     ],
