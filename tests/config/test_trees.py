@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tfstudy import models
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, annotated, to_yaml
-from tfstudy.config.trees import MAX_BYTES, flatten, merge, parse_yaml, read_yaml, unflatten
+from tfstudy.config.trees import MAX_BYTES, flatten, parse_yaml, read_yaml, unflatten
 from tfstudy.errors import UserError
 
 REFUSED = {
@@ -29,13 +29,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_yaml_beyond_the_bounds_is_refused_on_one_line(text, message):
-    with pytest.raises(UserError, match=message) as error:
-        parse_yaml(text, "the text")
-    assert str(error.value).startswith("the text")
-    assert len(str(error.value)) < 300
-    assert "\n" not in str(error.value)
+def test_yaml_beyond_the_bounds_is_refused_on_one_line():
+    for text, message in REFUSED.items():
+        with pytest.raises(UserError, match=message) as error:
+            parse_yaml(text, "the text")
+        assert str(error.value).startswith("the text")
+        assert len(str(error.value)) < 300
+        assert "\n" not in str(error.value)
 
 
 def test_a_large_file_is_not_read_to_its_end(tmp_path):
@@ -46,21 +46,9 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path):
         read_yaml(path)
 
 
-def test_a_date_is_text():
-    assert parse_yaml("2020-02-30", "x") == "2020-02-30"
-    assert parse_yaml("2020-02-20", "x") == "2020-02-20"
-
-
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "b.d", "e.f.g"]), st.integers() | st.just({}), min_size=1))
 def test_unflatten_is_the_inverse_of_flatten(flat):
     assert flatten(unflatten(flat)) == flat
-
-
-def test_later_trees_win_key_by_key():
-    assert merge({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"c": 4}}, {"d": {"e": 5}}) == {
-        "a": {"b": 1, "c": 4},
-        "d": {"e": 5},
-    }
 
 
 def config(arch: str, **sections) -> RunConfig:
@@ -76,11 +64,11 @@ def leaves(section: BaseModel, prefix: str = ""):
             yield f"{prefix}{name}", field, value
 
 
-@pytest.mark.parametrize("arch", models.names())
-def test_the_annotated_config_lists_every_key_with_type_and_meaning_in_80_columns(arch):
+def test_the_annotated_config_lists_every_key_with_type_and_meaning_in_80_columns():
+    arch = "transformer"
     shown = annotated(config(arch))
     assert max(map(len, shown.splitlines())) <= 80
-    lines = one_line_each(shown).splitlines()
+    lines = re.sub(r"\n {34}# ", " ", shown).splitlines()  # comments that were folded, each in one line
     for path, field, value in leaves(config(arch)):
         indent = "  " * path.count(".")
         [line] = [
@@ -94,14 +82,8 @@ def test_the_annotated_config_lists_every_key_with_type_and_meaning_in_80_column
         assert yaml.safe_load(line.strip()) is not None or value is None
 
 
-def one_line_each(shown: str) -> str:
-    """A config whose comments were folded, with each in one line."""
-    return re.sub(r"\n {34}# ", " ", shown)
-
-
-@pytest.mark.parametrize("sections", [{}, {"train": {"learning_rate": 1e-9}, "data": {"root": "Zürich: b # c"}}])
 @pytest.mark.parametrize("arch", models.names())
-def test_a_config_that_was_shown_or_written_reads_back_as_the_same(arch, sections):
-    run = config(arch, **sections)
+def test_a_config_that_was_shown_or_written_reads_back_as_the_same(arch):
+    run = config(arch, train={"learning_rate": 1e-9}, data={"root": "Zürich: b # c"})
     for text in (annotated(run), to_yaml(run)):
         assert resolve(parse_yaml(text, "it")) == run
