@@ -67,15 +67,11 @@ def test_a_batch_depends_on_seed_and_step_only(lengths, batching, seed, steps):
         assert torch.equal(*(batches.index(step) for batches in sampled))
 
 
-@pytest.mark.parametrize("batching", ["length", "random", "fairseq"])
-def test_neighbouring_seeds_and_epochs_have_different_orders(batching):
+def test_neighbouring_seeds_and_epochs_have_different_orders():
     data = encoded([(i % 3, i % 4) for i in range(60)])
-    orders = [
-        tuple(flat(epoch(Batches(data, 8, batching=batching, seed=seed), number)))
-        for seed in range(5)
-        for number in range(5)
-    ]
-    assert len(set(orders)) == 25
+    for batching in ("length", "random", "fairseq"):
+        batches = [Batches(data, 8, batching=batching, seed=seed) for seed in range(5)]
+        assert len({tuple(flat(epoch(one, number))) for one in batches for number in range(5)}) == 25
 
 
 def test_length_batches_hold_targets_of_similar_length_and_come_in_any_order():
@@ -115,13 +111,7 @@ def test_fairseq_batches_are_cut_from_pairs_sorted_by_source_and_then_by_target(
     ends = list(itertools.accumulate(sizes))
     expected = [by_source[end - size : end] for size, end in zip(sizes, ends, strict=True)]
     assert sorted(sorted(lengths[i] for i in rows) for rows in epoch(batches)) == sorted(expected)
-
-
-def test_fairseq_batches_are_the_same_in_every_epoch_in_another_order():
-    batches = Batches(encoded([(2, 2)] * 400), 4, batching="fairseq", seed=3)
-    first, second = ([tuple(rows) for rows in epoch(batches, number)] for number in (0, 1))
-    assert set(first) == set(second)
-    assert first != second
+    assert sorted(epoch(batches, 1)) == sorted(epoch(batches)), "the same batches in every epoch"
 
 
 @given(LENGTHS, BATCHING, st.integers(1, 60), st.integers(0, 3))
