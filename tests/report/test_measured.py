@@ -1,10 +1,16 @@
 """Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from tests.example_records import result, write
 from tfstudy.analysis.frame import read_finished_runs
+from tfstudy.instruments.attention import Map, Maps
+from tfstudy.report.attention_summary import summary
 from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show
+from tfstudy.report.plots.heat_maps import attention
 from tfstudy.report.plots.measurement import plot
 from tfstudy.report.study_page import publish
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
@@ -120,3 +126,37 @@ def test_heads_of_one_run_keep_their_numbers(study):
     second = both[0]._replace(records=both[0].records[1:])
     assert {key: one.mean for key, one in intervals(second).items()} == {("encoder", 1, 1): 2.0, ("encoder", 1, 2): 1.0}
     assert rank_note([second]) == ""
+
+
+# Attention maps
+
+
+def maps_of(columns=3, rows=2, layers=2, heads=(1, 2), kind="cross", word="t"):
+    """Maps whose first head has all weight of row r on column r, and whose other heads have equal weights."""
+    sharp = [[float(c == min(r, columns - 1)) for c in range(columns)] for r in range(rows)]
+    flat = [[1 / columns] * columns] * rows
+    maps = [Map(kind, at, head, sharp if head == 1 else flat) for at in range(1, layers + 1) for head in heads]
+    source, output = (tuple(f"{name}{word}{i}" for i in range(n)) for name, n in (("s", columns), ("o", rows)))
+    return Maps(source, output, maps)
+
+
+@pytest.mark.parametrize("word", ["t", "t" * 90])
+def test_no_line_of_a_table_of_attention_is_longer_than_the_terminal(word):
+    console = Console(file=io.StringIO(), width=80)
+    for part in summary(maps_of(12, 30, layers=9, word=word), 80):
+        console.print(part)
+    shown = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert max(map(len, shown)) <= 80
+    assert shown[-1].endswith("earlier layers are not shown; choose one with --layer")
+
+
+def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():
+    found = attention(maps_of())
+    axes = [one for one in found.figure.axes if one.get_title()]
+    assert [one.get_title() for one in axes] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
+    assert [one.get_text() for one in axes[0].get_yticklabels()] == ["ot0", "ot1"]
+    assert [one.get_text() for one in axes[2].get_xticklabels()] == ["st0", "st1", "st2"]
+    assert axes[0].images[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert found.alt.endswith("; 4 maps by layer and head. Source: st0 st1 st2. Output: ot0 ot1.")
+    odd = maps_of(2, 2, 1, [1], word="$\\frac<ö😀\u202e")
+    assert attention(odd).encode(".svg") == attention(odd).encode(".svg"), "a token is drawn as it is"

@@ -80,18 +80,22 @@ def test_no_two_columns_have_the_same_name(study):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "message"),
     [
-        (["--columns", "reslt"], "did you mean 'result'?"),
-        (["--columns", "arch,q"], "'q' needs --baseline"),
-        (["--format", "markdown"], "expected one of: text, md, csv, tex, html, json, bib"),
-        (["--caption", "x"], "--format tex, not md"),
-        (["--format", "csv", "--seeds"], "each seed's"),
-        (["--format", "tex", "--label", "a}b"], "'a}b'"),
+        (["studdy"], "did you mean 'study'"),
+        (["study", "--metric", "exact_mtch"], "did you mean 'exact_match'"),
+        (["study", "--baseline", "lstn"], "did you mean 'lstm'"),
+        (["study", "--by", "lenght"], "'lenght'; expected one of"),
+        (["study", "--columns", "reslt"], "did you mean 'result'?"),
+        (["study", "--columns", "arch,q"], "'q' needs --baseline"),
+        (["study", "--format", "markdown"], "expected one of: text, md, csv, tex, html, json, bib"),
+        (["study", "--caption", "x"], "--format tex, not md"),
+        (["study", "--format", "csv", "--seeds"], "each seed's"),
+        (["study", "--format", "tex", "--label", "a}b"], "'a}b'"),
     ],
 )
-def test_options_that_do_not_apply_are_refused(study, capsys, options, message):
-    assert command("table", "study", "--results", study.parent, *options) == 2
+def test_unknown_names_and_options_that_do_not_apply_are_refused(study, capsys, words, message):
+    assert command("table", *words, "--results", study.parent) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False)
     assert message in err
@@ -257,6 +261,8 @@ def test_the_table_is_what_the_command_prints(capsys):
         assert capsys.readouterr().out == text
     assert r"\caption{The caption}" in table.render("tex", caption="The caption")
     assert table.notes
+    with pytest.raises(UserError, match="did you mean 'tex'"):
+        table.render("latex")
 
 
 @pytest.mark.usefixtures("_results")
@@ -282,22 +288,3 @@ def test_the_frame_has_a_row_for_each_line_and_values_in_percent():
     lstm = frame[frame["arch"] == "lstm"].iloc[0]
     assert (lstm["n"], lstm["mean"]) == (4, pytest.approx(21.5))
     assert lstm["low"] < lstm["mean"] < lstm["high"]
-
-
-@pytest.mark.usefixtures("_results")
-@pytest.mark.parametrize(
-    ("arguments", "fact"),
-    [
-        ({"study": "studdy"}, "did you mean"),
-        ({"metric": "exact_mtch"}, "did you mean 'exact_match'"),
-        ({"baseline": "lstn"}, "did you mean 'lstm'"),
-        ({"by": "lenght"}, "'lenght'; expected one of"),
-        ({"columns": ["arhc"]}, "did you mean 'arch'"),
-        ({"results": "nowhere"}, "no folder of results"),
-    ],
-)
-def test_an_unknown_name_is_an_error_with_the_nearest_match(arguments, fact):
-    with pytest.raises(tfstudy.UserError, match=fact):
-        tfstudy.table(**arguments)
-    with pytest.raises(tfstudy.UserError, match="did you mean 'tex'"):
-        tfstudy.table().render("latex")

@@ -126,20 +126,20 @@ def test_a_baseline_that_names_several_conditions_on_the_same_examples_is_refuse
     assert [bool(cells["vs lstm dim=b"]) for cells in found] == [True, True, False]
 
 
-def test_a_baseline_may_be_another_condition_on_each_test_set(tmp_path):
+def test_a_baseline_may_be_another_condition_on_each_test_set_and_is_the_one_without_settings(tmp_path):
     records = [one for split in ("length", "simple") for seed in (0, 1) for one in (
         result(seed, 0.2, split=split, experiment=f"l{split}", run=f"l{split}{seed}"),
         result(seed, 0.8, split=split, arch="cnn", experiment=f"c{split}", run=f"c{split}{seed}"),
     )]  # fmt: skip
+    records += [result(seed, 0.6, preset="untuned", experiment="u", run=f"u{seed}") for seed in (0, 1)]
     found = columns(table(write(tmp_path, *records), baseline="lstm"))
-    assert [(cells["architecture"], bool(cells["vs lstm"])) for cells in found] == [("cnn", True), ("lstm", False)] * 2
-
-
-def test_a_condition_without_settings_goes_before_others_of_its_architecture(tmp_path):
-    plain = [result(seed, 0.2) for seed in (0, 1)]
-    other = [result(seed, 0.6, preset="untuned", experiment="u", run=f"u{seed}") for seed in (0, 1)]
-    found = columns(table(write(tmp_path, *plain, *other), baseline="lstm"))
-    assert [(cells["preset"], bool(cells["vs lstm"])) for cells in found] == [("default", False), ("untuned", True)]
+    assert [(one["split"], one["architecture"], one["preset"], bool(one["vs lstm"])) for one in found] == [
+        ("length", "cnn", "default", True),
+        ("length", "lstm", "default", False),
+        ("length", "lstm", "untuned", True),
+        ("simple", "cnn", "default", True),
+        ("simple", "lstm", "default", False),
+    ]
 
 
 def test_what_is_left_out_is_named(tmp_path):
