@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.arithmetic import MAX_DIGITS, Arithmetic
 from tfstudy.tasks.base import Example
 from tfstudy.tasks.generated import ANSWER
@@ -54,20 +53,15 @@ def examples(draw, **fixed):
 
 
 @given(st.data())
-def test_the_answer_is_what_python_s_integers_make_of_the_source(data):
-    task, _, drawn = examples(data.draw)
+def test_the_answer_is_what_python_s_integers_make_of_the_source_and_its_length_the_digits_of_the_larger(data):
+    task, length, drawn = examples(data.draw)
     form = task.config.format
+    left, _, right, _ = read(drawn, form)
+    assert (drawn.tags["digits_left"], drawn.tags["digits_right"]) == (len(str(left)), len(str(right)))
+    assert length == len(str(max(left, right)))
     text = "".join(drawn.target).split(ANSWER)
     assert len(text) == 1 + task.config.scratchpad
     assert [number(part, form) for part in text[-1].split("r")] == expected(*read(drawn, form))
-
-
-@given(st.data())
-def test_length_is_the_digits_of_the_larger_operand(data):
-    task, length, drawn = examples(data.draw)
-    left, _, right, _ = read(drawn, task.config.format)
-    assert (drawn.tags["digits_left"], drawn.tags["digits_right"]) == (len(str(left)), len(str(right)))
-    assert length == len(str(max(left, right)))
 
 
 @given(st.data())
@@ -164,19 +158,7 @@ def test_reversed_output_reverses_the_digits_of_the_answer_and_nothing_else(data
     assert len(reverse) == len(answer)
 
 
-# Invalid settings
-
-
-def test_a_source_may_be_typed_without_spaces():
-    task = made("modular")
-    for example in task.examples("train")[:20]:
-        assert task.tokens("".join(example.source)) == task.tokens(" ".join(example.source)) == example.source
-
-
-def test_numbers_that_python_does_not_write_are_refused():
-    with pytest.raises(UserError, match=f"at most {MAX_DIGITS} digits, but a range of lengths is '4000-4000'"):
-        made(test_length="4,4000")
-    assert made("multiplication").at_length(MAX_DIGITS + 1) == []
+# What is held out, and labels
 
 
 @pytest.mark.parametrize(
@@ -199,16 +181,13 @@ def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
         assert not [e.source for e in task.examples(name) if swapped(e.source) in trained]
 
 
-@pytest.mark.parametrize(
-    ("source", "split", "form", "expected"),
-    [
+def test_every_digit_is_labelled_with_the_carry_of_its_column():
+    for source, split, form, wanted in (
         ("95+7=", "addition", "plain", [1, 1, None, 1, None]),
         ("59+7=", "addition", "reversed", [1, 1, None, 1, None]),
         ("095+007=", "addition", "padded", [0, 1, 1, None, 0, 1, 1, None]),
         ("3-12=", "subtraction", "plain", [1, None, 0, 1, None]),
-    ],
-)
-def test_every_digit_is_labelled_with_the_carry_of_its_column(source, split, form, expected):
-    task = Arithmetic(Arithmetic.Config(split=split, format=form))
-    assert task.labels(Example(tuple(source), (), {})) == {"carry": expected}
+    ):
+        assert made(split, format=form).labels(Example(tuple(source), (), {})) == {"carry": wanted}
     assert not made("multiplication").labels(Example(tuple("2*3="), (), {}))
+    assert made("multiplication").at_length(MAX_DIGITS + 1) == []

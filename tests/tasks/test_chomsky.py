@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfstudy import tasks
-from tfstudy.errors import UserError
 from tfstudy.tasks import chomsky
 
 TASK = tasks.find("chomsky")
@@ -108,15 +107,3 @@ def test_all_fifteen_tasks_are_there_each_with_its_level_and_a_right_example():
     assert all("".join(target.split()) == ANSWERS[name](source.split()) for name, source, target in examples)
     levels = Counter(made(name).examples("train")[0].tags["level"] for name in NAMES)
     assert levels == {"regular": 4, "deterministic context-free": 4, "context-sensitive": 7}
-
-
-@pytest.mark.parametrize(
-    ("name", "ranges", "message"),
-    [
-        ("solve_equation", {"train_length": "1-2"}, "data.train_length 1-2 .*solve_equation.* 3, 4, 5"),
-        ("modular_arithmetic", {"test_length": "41,44"}, "data.test_length 44-44 .*modular_arithmetic.* 1, 3, 5"),
-    ],
-)
-def test_ranges_without_a_length_that_the_task_has_are_refused(name, ranges, message):
-    with pytest.raises(UserError, match=message):
-        made(name, **ranges)

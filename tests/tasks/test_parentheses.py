@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example
 from tfstudy.tasks.parentheses import Parentheses, Space, continuations, swapped, walk
 
@@ -158,18 +157,6 @@ def test_only_the_split_of_deeper_strings_is_deeper():
         depths = {example.tags["depth"] for example in task.examples(part)}
         assert depths <= ({5, 6} if part == "test_depth" else {1, 2, 3, 4})
         assert max(depths) == (6 if part == "test_depth" else 4)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6), but is 5"),
-        ({"train_length": "1-2"}, "at least 3 pairs, but a range is 1-2"),
-    ],
-)
-def test_settings_that_cannot_be_generated_are_refused(data, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        made(**data)
 
 
 def test_depth_is_labelled_after_each_symbol():

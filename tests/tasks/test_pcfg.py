@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.pcfg import FUNCTIONS, PAIRS, Pcfg
 
 UNARY = FUNCTIONS[:6]
@@ -118,20 +117,3 @@ def test_consistency_is_the_share_of_equal_outputs_right_or_not():
     assert task.score(outputs, examples)["exact_match"] == 0.25
     assert "consistency" not in task.score(outputs[:1], examples[:1])
     assert "consistency" not in task.score([("A1",)], task.examples("test")[:1])
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"test_length": "9-201"}, "at most 200 functions, but a range of lengths has 201"),
-        ({"split": SYNONYMS[1], "train_length": "2-8"}, "must start at 1 for substitutivity_primitive"),
-        ({"split": "productivty"}, "did you mean 'productivity'?"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(data, message):
-    with pytest.raises(UserError) as caught:
-        made(**data)
-    assert message in str(caught.value)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfstudy import tasks
-from tfstudy.errors import UserError
 from tfstudy.tasks.groups import cyclic, symmetric
 
 seeds = st.integers(0, 2**32)
@@ -234,24 +233,3 @@ def test_the_state_of_each_token_is_its_label():
     task = made("groups", "s3")
     example = task.examples("train")[0]
     assert [symmetric(3).names[state] for state in task.labels(example)["state"]] == [*example.target]
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    ("name", "split", "data", "message"),
-    [
-        ("recall", "multi_query", {"keys": 15},
-         "data.keys must be at least 16, the largest number of pairs in data.test_length, but is 15"),
-        ("recall", "multi_query", {"keys": 2, "train_length": "10-16", "test_length": "5"},
-         "data.train_length, but is 2"),
-        ("recall", "single_query", {"queries": 3}, "data.queries needs data.split=multi_query, but it is single_query"),
-        ("groups", "s3", {"order": 7}, "data.order needs data.split=cyclic, but it is s3"),
-        ("groups", "s3", {"scratchpad": True}, "data.scratchpad needs data.output=final"),
-        ("listops", "value", {"test_length": "2001"}, "at most 2000 tokens"),
-    ],
-)  # fmt: skip
-def test_settings_that_do_not_go_together_are_refused(name, split, data, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        made(name, split, **data)
