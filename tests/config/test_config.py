@@ -4,14 +4,10 @@ import pytest
 
 from tfstudy import models, tasks
 from tfstudy.cli.runs import requested
-from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import RETIRED, overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge, parse_yaml, read_yaml
 from tfstudy.errors import UserError
-from tfstudy.models.base import parameter_count
-
-PRESETS = [(task, arch, name) for task in tasks.names() for name, archs in presets(task).items() for arch in archs]
 
 
 def config_of(preset="default", file=None, assignments=(), split=None, seed=None):
@@ -128,36 +124,6 @@ def test_numbers_are_read_as_people_write_them():
         assert config(f"train.learning_rate={text}").train.learning_rate == value
     for date in ("2020-02-20", "2020-02-30"):
         assert parse_yaml(date, "x") == date, "no date: text"
-
-
-def test_every_preset_resolves_and_says_what_it_is_about():
-    for task, arch, name in PRESETS:
-        tree = preset(task, arch, name)
-        assert "about" not in tree
-        assert presets(task)[name][arch]["about"]
-        files = {"data": {"root": "x"}} if task == "pairs" else {}
-        config = resolve(merge({"task": task, "arch": arch}, files, tree))
-        train, validation_fraction = config.train, getattr(config.data, "validation_fraction", 1)
-        assert train.warmup_steps <= train.steps, (task, arch, name)
-        assert not validation_fraction or train.steps % train.validation_interval == 0, (task, arch, name)
-
-
-@pytest.mark.parametrize(
-    ("task", "name", "vocabularies"),
-    [
-        ("scan", "default", (17, 10)),
-        ("translation", "default", (500, 500)),
-        ("translation", "small", (2000, 2000)),
-        ("translation", "small", (8000, 8000)),
-        ("translation", "medium", (2000, 2000)),
-    ],
-)
-def test_networks_of_a_preset_have_equal_parameters_within_five_per_cent(task, name, vocabularies):
-    counts = {}
-    for arch in presets(task)[name]:
-        run = resolve({"task": task, "arch": arch, **preset(task, arch, name)})
-        counts[arch] = parameter_count(models.find(arch)(run.model, *vocabularies))
-    assert max(counts.values()) <= 1.05 * min(counts.values()), counts
 
 
 def test_every_task_and_architecture_documents_all_its_keys():

@@ -1,15 +1,46 @@
-"""The presets with the settings of papers."""
+"""Presets: all of them resolve, their networks are of one size, and those of papers have the papers' settings."""
 
 import math
 
 import pytest
 
 from tests.committed import ROOT
+from tfstudy import models, tasks
 from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge
+from tfstudy.models.base import parameter_count
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import read_config
+
+PRESETS = [(task, arch, name) for task in tasks.names() for name, archs in presets(task).items() for arch in archs]
+
+
+def test_every_preset_resolves_and_says_what_it_is_about():
+    for task, arch, name in PRESETS:
+        tree = preset(task, arch, name)
+        assert "about" not in tree
+        assert presets(task)[name][arch]["about"]
+        files = {"data": {"root": "x"}} if task == "pairs" else {}
+        config = resolve(merge({"task": task, "arch": arch}, files, tree))
+        train, validation_fraction = config.train, getattr(config.data, "validation_fraction", 1)
+        assert train.warmup_steps <= train.steps, (task, arch, name)
+        assert not validation_fraction or train.steps % train.validation_interval == 0, (task, arch, name)
+
+
+def test_networks_of_a_preset_have_equal_parameters_within_five_per_cent():
+    for task, name, vocabularies in (
+        ("scan", "default", (17, 10)),
+        ("translation", "default", (500, 500)),
+        ("translation", "small", (2000, 2000)),
+        ("translation", "small", (8000, 8000)),
+        ("translation", "medium", (2000, 2000)),
+    ):
+        counts = {}
+        for arch in presets(task)[name]:
+            run = resolve({"task": task, "arch": arch, **preset(task, arch, name)})
+            counts[arch] = parameter_count(models.find(arch)(run.model, *vocabularies))
+        assert max(counts.values()) <= 1.05 * min(counts.values()), counts
 
 
 def resolved(name, split="addprim_jump"):

@@ -224,20 +224,16 @@ def test_a_split_is_read_from_the_path_of_the_official_repository(tmp_path):
 GOOD = "IN: jump OUT: I_JUMP"
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
+def test_a_file_that_is_not_the_official_one_is_refused_with_its_line(tmp_path):
+    for lines, message in (
         ([GOOD, "jump I_JUMP"], "txt:2: expected 'IN: <command> OUT: <actions>'"),
         (["IN: OUT: I_JUMP"], "txt:1: '' -> 'I_JUMP' is not a pair of the SCAN grammar; the task `pairs` reads"),
         ([], "'simple' (train, 0 lines) is not the official data"),
         (["IN: jump\udcff OUT: I_JUMP"], "txt:1: byte 9 of the line is not UTF-8"),
         ([GOOD], "'simple' (train, 1 lines) is not the official data: SHA-256"),
-    ],
-)
-def test_a_file_that_is_not_the_official_one_is_refused_with_its_line(lines, message, tmp_path):
-    with pytest.raises(UserError) as caught:
-        read(write_folder(tmp_path, "simple", lines))
-    assert message in str(caught.value)
+    ):
+        with pytest.raises(UserError, match=re.escape(message)):
+            read(write_folder(tmp_path, "simple", lines))
 
 
 def test_a_split_that_lacks_a_line_and_our_own_random_split_are_refused(tmp_path):
