@@ -75,9 +75,8 @@ def test_a_key_of_another_section_or_architecture_is_found():
     assert line.endswith("architectures mingru, transformer")
 
 
-@pytest.mark.parametrize(
-    "assignment",
-    [
+def test_a_value_out_of_range_is_refused_with_its_path():
+    for assignment in (
         "train.learning_rate=0",
         "train.learning_rate=.nan",
         "train.validation_interval=75",  # no multiple of log_interval
@@ -86,13 +85,9 @@ def test_a_key_of_another_section_or_architecture_is_found():
         "eval.checkpoint=best train.steps=250",  # the last step is not validated
         "data.validation_fraction=0.6",
         "decode.max_length=100000000000000000000",
-    ],
-)
-def test_a_value_out_of_range_is_refused_with_its_path(assignment):
-    [line] = errors(*assignment.split())
-    key = assignment.split("=")[0]
-    assert key.split(".")[0] in line
-    assert key.split(".")[-1] in line
+    ):
+        [line] = errors(*assignment.split())
+        assert all(part in line for part in assignment.split("=")[0].split(".")), line
 
 
 def test_a_section_given_as_a_single_value_is_refused():
