@@ -41,6 +41,6 @@ def encoded(lengths):
 
 def pairs(micro_batches):
     """Each row's source and target, without padding."""
-    groups = [group for micro_batch in micro_batches for group in micro_batch]
-    rows = [row for group in groups for row in zip(group.source.tolist(), group.target.tolist(), strict=True)]
+    rectangles = [padded for micro_batch in micro_batches for padded in micro_batch]
+    rows = [row for padded in rectangles for row in zip(padded.source.tolist(), padded.target.tolist(), strict=True)]
     return Counter(tuple(tuple(token for token in ids if token != PAD) for ids in row) for row in rows)

@@ -1,4 +1,4 @@
-"""Vocabularies, examples as padded tensors, and batches divided into micro-batches and groups without a change."""
+"""Vocabularies, examples as padded tensors, and batches divided into micro-batches and rectangles without a change."""
 
 import itertools
 import tracemalloc
@@ -15,8 +15,8 @@ from tfstudy.data.encoding import (
     BOS,
     CANDIDATES,
     EOS,
-    GROUP_OVERHEAD,
     PAD,
+    RECTANGLE_OVERHEAD,
     SPECIAL,
     UNK,
     Encoded,
@@ -73,15 +73,15 @@ def test_an_output_that_is_no_word_is_not_equal_to_any():
 
 
 @given(LENGTHS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
-def test_devices_divide_a_batch_and_their_token_counts_add_up(lengths, micro_batches, groups, ranks):
+def test_devices_divide_a_batch_and_their_token_counts_add_up(lengths, micro_batches, rectangles, ranks):
     data, index = encoded(lengths), torch.randperm(len(lengths))
     whole = data.rows(index)
-    shares = [data.batch(index, micro_batches, groups, rank, ranks) for rank in range(ranks)]
+    shares = [data.batch(index, micro_batches, rectangles, rank, ranks) for rank in range(ranks)]
     assert sum(share.tokens for share in shares) == pytest.approx((whole.target[:, 1:] != PAD).sum())
     assert sum((pairs(share.micro_batches) for share in shares), Counter()) == pairs([[whole]])
     for share in shares:
         assert len(share.micro_batches) <= micro_batches
-        assert all(0 < len(micro_batch) <= groups for micro_batch in share.micro_batches)
+        assert all(0 < len(micro_batch) <= rectangles for micro_batch in share.micro_batches)
 
 
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 6))
@@ -96,22 +96,23 @@ def test_micro_batches_are_consecutive_and_differ_by_less_than_a_row(lengths, co
 
 def cost(source, target, ranges):
     return sum(
-        (end - start) * (source[start:end].max() + target[start:end].max()) + GROUP_OVERHEAD for start, end in ranges
+        (end - start) * (source[start:end].max() + target[start:end].max()) + RECTANGLE_OVERHEAD
+        for start, end in ranges
     )
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), max_size=7), st.integers(1, 4))
-def test_groups_are_those_with_the_least_padding(lengths, groups):
+def test_rectangles_are_those_with_the_least_padding(lengths, rectangles):
     source, target = (np.array([pair[side] for pair in lengths], dtype=np.int64) for side in (0, 1))
-    n, ranges = len(lengths), least_padding(source, target, groups)
+    n, ranges = len(lengths), least_padding(source, target, rectangles)
     possible = [
         list(itertools.pairwise([0, *inner, n]))
-        for size in range(min(groups, n))
+        for size in range(min(rectangles, n))
         for inner in itertools.combinations(range(1, n), size)
     ]
     assert cost(source, target, ranges) == min((cost(source, target, p) for p in possible), default=0)
     assert [i for start, end in ranges for i in range(start, end)] == list(range(n))
-    assert len(ranges) <= groups
+    assert len(ranges) <= rectangles
 
 
 def test_a_large_batch_is_grouped_too_and_needs_little_memory():

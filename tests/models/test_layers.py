@@ -1,4 +1,4 @@
-"""Dropout, layers in less memory, the cache of keys and values, and ragged groups."""
+"""Dropout, layers in less memory, the cache of keys and values, and rectangles."""
 
 import math
 from contextlib import nullcontext

@@ -78,7 +78,7 @@ def test_random_positions_change_each_pass_of_training_and_none_of_evaluation(po
 
 @pytest.mark.parametrize("longer", ["source", "target"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-def test_in_training_source_and_target_of_a_group_have_the_first_positions_of_one_sample(positions, longer):
+def test_in_training_source_and_target_of_a_rectangle_have_the_first_positions_of_one_sample(positions, longer):
     changed = model(positions=positions, cross_positions="rotary", randomised_positions=100)
     batch = (LONGER, SHORTER) if longer == "source" else (SHORTER, LONGER)
     with dropout_seed(3):

@@ -11,6 +11,7 @@ from tfstudy import models
 from tfstudy.instruments.hooks import logits_of
 from tfstudy.models.base import select_rows
 from tfstudy.models.config import Positions
+from tfstudy.models.tokens import Tokens
 from tfstudy.models.transformer import Transformer
 from tfstudy.testing.architecture_properties import PROPERTIES, ArchitectureVariant
 
@@ -69,3 +70,8 @@ def test_outputs_in_bfloat16_are_close_to_those_in_float32(build, name, source, 
 def test_select_rows_refuses_what_is_no_tensor():
     with pytest.raises(TypeError, match="list"):
         select_rows((torch.zeros(2), [1]), torch.tensor([0]))
+
+
+def test_a_padded_model_encodes_one_rectangle(build, source):
+    with pytest.raises(ValueError, match="takes one rectangle, got 2"):
+        build("mingru").encode(Tokens.of(source, source))

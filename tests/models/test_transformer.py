@@ -13,13 +13,13 @@ from tests.models.reference import CLOSE, randomised, sight
 from tfstudy.data.encoding import EOS
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.hooks import Site, logits_of, record_states, recorded_attention
-from tfstudy.models.attention import Cache, MultiHeadAttention, windowed
+from tfstudy.models.attention import Cache, MultiHeadAttention, Sight, windowed
 from tfstudy.models.base import HiddenStates, parameter_count
 from tfstudy.models.layers import Layer, feedforward
 from tfstudy.models.positions import sinusoids
 from tfstudy.models.residual import Residual, norm_layer
 from tfstudy.models.tokens import Tokens, flat
-from tfstudy.models.transformer import Transformer, prefix_sight
+from tfstudy.models.transformer import Transformer, after_source
 
 # Attention
 
@@ -44,7 +44,7 @@ def test_attention_is_softmax_of_scaled_dot_products():
     attention, x, y = randomised(MultiHeadAttention(12, 3)), torch.randn(4, 12), torch.randn(5, 12)
     mask = torch.tensor([True, False, True, True, False]).view(1, 1, 1, 5)
     expected = by_hand(attention, x, y, lambda i, j: bool(mask[0, 0, 0, j]))
-    found, _ = attention(x, sight([(1, 4)], [mask]), attention.keys(y, sight([(1, 5)])))
+    found, _ = attention(x, sight([(1, 4)], [mask]), attention.key_values(y, sight([(1, 5)])))
     assert_close(found, expected, **CLOSE)
 
 
@@ -52,7 +52,7 @@ def test_attention_is_softmax_of_scaled_dot_products():
 def test_attention_looks_at_its_own_row_of_its_own_rectangle_only(causal):
     attention, seen = randomised(MultiHeadAttention(12, 3)), sight([(1, 4), (2, 3)], causal=causal)
     x = torch.randn(10, 12)
-    got, _ = attention(x, seen, attention.keys(x, seen))
+    got, _ = attention(x, seen, attention.key_values(x, seen))
     for start, end in ((0, 4), (4, 7), (7, 10)):
         expected = by_hand(attention, x[start:end], x[start:end], lambda i, j: j <= i or not causal)
         assert_close(got[start:end], expected, **CLOSE)
@@ -66,7 +66,7 @@ def test_a_window_is_an_explicit_mask_and_decoding_sees_the_same(window):
         past, found = None, []
         for piece in x.split(sizes):
             seen = sight([(1, len(piece))], causal=True, window=window)
-            [new] = attention.keys(piece, seen)
+            [new] = attention.key_values(piece, seen)
             past = past.append(new) if past else Cache(*new)
             found.append(attention(piece, seen, [past])[0])
         assert_close(torch.cat(found), expected, **CLOSE)
@@ -84,7 +84,7 @@ def weights(attention, x):
     """The weights (heads, queries, keys) of self-attention."""
     seen = sight([(1, len(x))])
     with recorded_attention(attention) as recorded, torch.no_grad():
-        attention(x, seen, attention.keys(x, seen))
+        attention(x, seen, attention.key_values(x, seen))
     return recorded[0].weights[0]
 
 
@@ -135,7 +135,7 @@ def test_a_layer_agrees_with_that_of_torch(norm, decoder):
     if decoder:
         ahead = nn.Transformer.generate_square_subsequent_mask(4).isinf()
         expected = theirs(x, y, tgt_mask=ahead, memory_key_padding_mask=~mask)
-        memory = layer.cross.keys(flat([y]), sight([(2, 5)]))
+        memory = layer.cross.key_values(flat([y]), sight([(2, 5)]))
         near, far = sight([(2, 4)], causal=True), sight([(2, 4)], [mask[:, None, None]])
         got, *_ = layer(flat([x]), near, (), memory, far)
         assert_close(got.view(2, 4, 12), expected, **CLOSE)
@@ -260,7 +260,8 @@ def test_decoder_only_is_an_encoder_of_torch_with_the_mask_of_a_prefix_language_
 
 def test_in_decoder_only_positions_of_the_target_follow_those_of_the_source(build, source):
     new = Tokens.of(torch.full((3, 2), 4))
-    target, seen = prefix_sight(new, Tokens.of(source), build("transformer-decoder_only").config)
+    target = after_source(new, Tokens.of(source))
+    seen = Sight.prefix(target, Tokens.of(source))
     lengths = (source > 0).sum(1).tolist()
     assert seen.places[0].queries.tolist() == [[n, n + 1] for n in lengths]
     assert target.positions.tolist() == seen.places[0].queries.flatten().tolist()

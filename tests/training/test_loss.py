@@ -40,7 +40,7 @@ def test_accumulating_two_batches_equals_one_batch_of_both():
 @pytest.mark.parametrize("count", [(2, 1), (1, 4), (2, 3), (5, 2)], ids=str)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_how_it_is_divided(arch, count, monkeypatch):
-    monkeypatch.setattr("tfstudy.data.encoding.GROUP_OVERHEAD", 0)
+    monkeypatch.setattr("tfstudy.data.encoding.RECTANGLE_OVERHEAD", 0)
     module, data = small_training(arch)
     encoded, index = data.encoded["train"], torch.arange(40)
 

@@ -99,8 +99,8 @@ def test_halves_have_all_rows_in_order():
     first, second = halves(micro_batch)
     assert (row_count(first), row_count(second)) == (5, 6)
     for part in (0, 1):
-        joined = [row for half in (first, second) for group in half for row in group[part].tolist()]
-        assert joined == [row for group in micro_batch for row in group[part].tolist()]
+        joined = [row for half in (first, second) for rectangle in half for row in rectangle[part].tolist()]
+        assert joined == [row for rectangle in micro_batch for row in rectangle[part].tolist()]
 
 
 def test_a_single_example_that_does_not_fit_is_reported_with_its_size():

@@ -1,4 +1,4 @@
-"""Vocabularies, examples as padded integer tensors, and batches of them, divided into ragged groups."""
+"""Vocabularies, examples as padded integer tensors, and batches of them, divided into rectangles."""
 
 import copy
 import itertools
@@ -14,16 +14,16 @@ from tfstudy.tasks.base import Example, Task
 PAD, BOS, EOS, UNK = range(4)
 SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
 UNKNOWN = "⁇"  # an output that is no word of the vocabulary, as sentencepiece prints it
-MICRO_BATCHES, GROUPS = 2, 4  # on CPU: micro-batches per batch, and groups per micro-batch
-# Cost on CPU of one more group, in padded positions: measured 20 (Transformer, CNN) to 65 (LSTM), by least squares over
-# steps of 1 to 12 groups (time = a + b groups + c positions). Four micro-batches are 15 to 20 % slower than two.
-GROUP_OVERHEAD = 48
+MICRO_BATCHES, RECTANGLES = 2, 4  # on CPU: micro-batches per batch, and rectangles per micro-batch
+# Cost on CPU of one more rectangle, in padded positions: measured 20 (Transformer, CNN) to 65 (LSTM), by least squares
+# over steps of 1 to 12 (time = a + b rectangles + c positions). Four micro-batches are 15 to 20 % slower than two.
+RECTANGLE_OVERHEAD = 48
 # Parameters times tokens of a batch below which one micro-batch is faster than two, on one thread by about 1.2: most of
 # such a step is calls, which two threads cannot make at the same time. Measured: 1.15 to 1.25 at width 64 and 32 rows,
 # 1.1 at 64 rows, 1.0 to 1.2 at width 128; on two threads, above the limit, up to 14 % slower.
 SMALL_STEP = 200_000_000
-SMALL_STEP_OVERHEAD = 150  # `GROUP_OVERHEAD` of such batches: a position costs less, and a group as much
-# Rows where a group may start; division takes 1 ms at most. If all rows are candidates, it takes 9 ms for 512 rows,
+SMALL_STEP_OVERHEAD = 150  # `RECTANGLE_OVERHEAD` of such batches: a position costs less, and a rectangle as much
+# Rows where a rectangle may start; division takes 1 ms at most. If all rows are candidates, it takes 9 ms for 512 rows,
 # 37 ms for 1,024 and 190 ms for 2,048, and a step costs 0.1 to 0.2 % less.
 CANDIDATES = 256
 
@@ -75,23 +75,23 @@ def split_evenly(lengths: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 
 def least_padding(
-    source: np.ndarray, target: np.ndarray, groups: int, overhead: int | None = None
+    source: np.ndarray, target: np.ndarray, rectangles: int, overhead: int | None = None
 ) -> list[tuple[int, int]]:
-    """Split rows into at most `groups` consecutive ranges (start, end) such that padding costs least.
+    """Split rows into at most `rectangles` consecutive ranges (start, end) such that padding costs least.
 
-    The cost of a group is its number of padded positions plus `overhead`, by default `GROUP_OVERHEAD`. The minimum is
-    that of all splits; with more than `CANDIDATES` rows, of splits at `CANDIDATES` equally spaced rows.
+    The cost of a rectangle is its number of padded positions plus `overhead`, by default `RECTANGLE_OVERHEAD`. The
+    minimum is that of all splits; with more than `CANDIDATES` rows, of splits at `CANDIDATES` equally spaced rows.
     """
     rows = len(target)
-    if groups == 1 or rows < 2:
+    if rectangles == 1 or rows < 2:
         return [(0, rows)] if rows else []
     edges = np.linspace(0, rows, min(rows, CANDIDATES) + 1).astype(np.int64)
     start, end = edges[:-1, None], edges[1:]
     valid = end > start
     longest = (np.maximum.reduceat(lengths, edges[:-1]) for lengths in (source, target))
     widths = sum(np.maximum.accumulate(np.where(valid, x, 0), axis=1) for x in longest)
-    cost = (end - start) * widths + (GROUP_OVERHEAD if overhead is None else overhead)
-    return [(int(edges[i]), int(edges[j])) for i, j in cheapest_ranges(np.where(valid, cost, np.inf), groups)]
+    cost = (end - start) * widths + (RECTANGLE_OVERHEAD if overhead is None else overhead)
+    return [(int(edges[i]), int(edges[j])) for i, j in cheapest_ranges(np.where(valid, cost, np.inf), rectangles)]
 
 
 def cheapest_ranges(cost: np.ndarray, most: int) -> list[tuple[int, int]]:
@@ -113,14 +113,17 @@ def cheapest_ranges(cost: np.ndarray, most: int) -> list[tuple[int, int]]:
 
 
 class PaddedRows(NamedTuple):
-    """Padded token ids of examples. Targets start with BOS; sources and targets end with EOS (see `Encoded`)."""
+    """A rectangle of sources, and that of their targets, as padded ids.
+
+    Targets start with BOS; sources and targets end with EOS (see `Encoded`).
+    """
 
     source: Tensor  # (batch, source)
     target: Tensor  # (batch, target)
 
 
 class Batch(NamedTuple):
-    """The examples of one gradient, as micro-batches of about equal cost, each of several ragged groups.
+    """The examples of one gradient, as micro-batches of about equal cost, each of several rectangles.
 
     The loss is that of the whole padded batch, computed with less padding. Micro-batches may be computed in parallel.
     """
@@ -170,23 +173,23 @@ class Encoded:
         self,
         index: Tensor,
         micro_batches: int = 1,
-        groups: int = 1,
+        rectangles: int = 1,
         rank: int = 0,
         ranks: int = 1,
-        group_overhead: int | None = None,
+        overhead: int | None = None,
     ) -> Batch:
         """Return the batch of these rows, or the share of device `rank` of `ranks`.
 
-        The batch has at most `micro_batches` micro-batches, and each of these has at most `groups` groups;
-        for `group_overhead`, see `least_padding`.
+        The batch has at most `micro_batches` micro-batches, and each of these has at most `rectangles` rectangles;
+        for `overhead`, see `least_padding`.
         """
         rows = index[rank::ranks]
-        if micro_batches > 1 or groups > 1:
+        if micro_batches > 1 or rectangles > 1:
             rows = rows[self.target_lengths[rows].sort(stable=True).indices]
         source, target = self.source_lengths[rows].numpy(), self.target_lengths[rows].numpy()
         divided = []
         for start, end in split_evenly(source + target, micro_batches):
-            ranges = least_padding(source[start:end], target[start:end], groups, group_overhead)
+            ranges = least_padding(source[start:end], target[start:end], rectangles, overhead)
             divided.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
         return Batch(tuple(divided), float(self.target_lengths[index].sum() - len(index)) / ranks)
 

@@ -8,7 +8,7 @@ from lightning.pytorch import LightningDataModule
 
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import (
-    GROUPS,
+    RECTANGLES,
     SMALL_STEP,
     SMALL_STEP_OVERHEAD,
     Batch,
@@ -44,7 +44,7 @@ class TaskData(LightningDataModule):
     splits do not end with EOS. By default an epoch is one pass over the train split.
     `micro_batches` is the maximum number of micro-batches per batch; 1 disables splitting, and 0 is 2 on CPU, where
     padding costs most, and 1 elsewhere, where the number of kernels does. With 0 on CPU, a batch with little work for a
-    model of `parameters` parameters (0: unknown) is only divided into ragged groups. The validation loader covers the
+    model of `parameters` parameters (0: unknown) is only divided into rectangles. The validation loader covers the
     validation split, if the task has one, in batches of similar length.
     """
 
@@ -107,14 +107,14 @@ class TaskData(LightningDataModule):
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         encoded = self.encoded[split]
         micro_batches = micro_batch_count(self._micro_batches, encoded.source.device)
-        groups = GROUPS if micro_batches > 1 else 1
+        rectangles = RECTANGLES if micro_batches > 1 else 1
         if self.only_rows and batches is self.batches:
             return Loader(count, first, lambda number: encoded.batch_of_rows(batches.index(number)))
 
         def batch(number: int) -> Batch:
             index = batches.index(number)
             if self._micro_batches == 0 < self._parameters * encoded.tokens(index) < SMALL_STEP:
-                return encoded.batch(index, 1, groups, rank, ranks, SMALL_STEP_OVERHEAD)
-            return encoded.batch(index, micro_batches, groups, rank, ranks)
+                return encoded.batch(index, 1, rectangles, rank, ranks, SMALL_STEP_OVERHEAD)
+            return encoded.batch(index, micro_batches, rectangles, rank, ranks)
 
         return Loader(count, first, batch)

@@ -29,10 +29,10 @@ class Sight(NamedTuple):
     """What the queries of attention see, the same in all layers: one mask and one pair of positions per rectangle."""
 
     shapes: Shapes  # (rows, queries); to attend to a source, the hypotheses of a beam are one longer row
-    masks: Sequence[Bool[Tensor, "_ 1 _ _"] | None]  # (rows, 1, queries or 1, keys), True = visible; None: all
+    masks: Sequence[Bool[Tensor, "_ 1 _ _"] | None]  # (rows, 1, queries or 1, keys), True = visible
     places: Sequence[Places | None]  # None if the position scheme does not depend on them
     kind: str = "encoder"  # or decoder, cross, prefix, for who reads the weights
-    causal: bool = False  # the last query is at the last key, and no query sees a later key
+    causal: bool = False  # the last query is at the last key, and no query sees a later key; there are no masks
     window: int = 0  # with `causal`: keys more than this many positions before a query are not visible; 0: all are
 
     @classmethod
@@ -53,6 +53,37 @@ class Sight(NamedTuple):
         shapes = per_source(target.shapes, [rows for rows, _ in source.shapes])
         masks = [mask[:, None, None] for (mask,) in source.rectangles(source.mask)]
         return cls(shapes, masks, places(target, source, shapes, scheme), "cross")
+
+    @classmethod
+    def prefix(cls, target: Tokens, source: Tokens, window: int = 0) -> "Sight":
+        """Tokens of the target see their source, themselves and the target before them (decoder-only).
+
+        The keys are those of the source with its padding, and behind them those of the target.
+        """
+        masks, at = [], []
+        sources = source.rectangles(source.mask)
+        for (rows, new), numbers, (mask,) in zip(target.shapes, target.so_far, sources, strict=True):
+            mask = mask.repeat_interleave(rows // max(1, len(mask)), 0)  # of the source of each hypothesis
+            length, so_far = mask.shape[1], numbers.shape[1]
+            keys = torch.cat([torch.arange(length, device=mask.device).expand(rows, -1), numbers.expand(rows, -1)], 1)
+            at.append(Places(numbers[:, target.start :], keys, -length - new, length + so_far))
+            causal = causal_mask(new, so_far, mask.device)[:, 0].expand(rows, -1, -1)
+            visible = torch.cat([mask[:, None].expand(-1, new, -1), causal], 2)
+            if window:
+                visible = visible & (at[-1].distances <= window)
+            masks.append(visible[:, None])
+        return cls(target.shapes, masks, at, "prefix")
+
+    def visible(
+        self, mask: Tensor | None, queries: int, keys: int, device: torch.device, fused: bool
+    ) -> tuple[Tensor | None, bool]:
+        """Return the mask of a rectangle, of that in `masks`, and whether a fused kernel is to add the causal one."""
+        past = keys - queries
+        if not self.causal or (queries == 1 and not 0 < self.window < past):
+            return mask, False  # a single query is the last token: it sees all keys
+        if fused and not past and not self.window:
+            return mask, True  # the kernel's causal mask begins at the first key, so only without a past is it ours
+        return causal_mask(queries, keys, device, self.window), False
 
 
 def places(queries: Tokens, keys: Tokens, shapes: Shapes, scheme: str) -> Sequence[Places | None]:
@@ -90,9 +121,10 @@ class Weights(nn.Identity):
 class MultiHeadAttention(nn.Module):
     """Multi-head attention softmax(Q K^T / sqrt(dim / heads)) V (Vaswani et al. 2017, section 3.2).
 
-    `scheme` is the name of a position scheme; of those that act on embeddings, attention knows nothing. It may depend
-    on whether attention is `causal`. With a norm, the queries and keys of each head are normalised, with gains that all
-    heads share and without a bias (Dehghani et al. 2023, arXiv 2302.05442, section 2, after Henry et al. 2020).
+    `scheme` is the name of a position scheme; of those that act on embeddings, attention knows nothing. `causal` tells
+    the scheme that no key is after its query, and masks nothing: the mask is in `Sight`. With a norm, the queries and
+    keys of each head are normalised, with gains that all heads share and without a bias (Dehghani et al. 2023, arXiv
+    2302.05442, section 2, after Henry et al. 2020).
     """
 
     def __init__(
@@ -103,6 +135,7 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(dim, dim)
         self.key_value = nn.Linear(dim, 2 * dim)
         self.out = nn.Linear(dim, dim)
+        # the position scheme; its name is that of its weights in checkpoints
         self.relative = on_attention(scheme, Setup(dim, heads, causal))
         self.query_norm, self.key_norm = (norm_layer(norm, self.head_dim, bias=False) for _ in range(2))
         self.weights = Weights()
@@ -111,7 +144,7 @@ class MultiHeadAttention(nn.Module):
         for layer in (self.query, self.key_value, self.out):
             nn.init.zeros_(layer.bias)
 
-    def keys(self, x: Float[Tensor, "tokens dim"], sight: Sight) -> tuple[KeyValue, ...]:
+    def key_values(self, x: Float[Tensor, "tokens dim"], sight: Sight) -> tuple[KeyValue, ...]:
         """Return the keys and values of inputs that are where the queries of `sight` are, for each rectangle."""
         found = []
         parts = rectangles(sight.shapes, *self.key_value(x).chunk(2, dim=-1))
@@ -126,17 +159,17 @@ class MultiHeadAttention(nn.Module):
         self,
         x: Float[Tensor, "tokens dim"],
         sight: Sight,
-        seen: "Sequence[KeyValue | Cache]",
+        key_values: "Sequence[KeyValue | Cache]",
         weighted: bool = False,
     ) -> tuple[Float[Tensor, "tokens dim"], list[Tensor]]:
-        """Attend from `x` to the keys and values that are seen, and return the outputs.
+        """Attend from `x` to keys and values, and return the outputs.
 
         If `weighted`, also the weights (rows, queries, keys) of each rectangle, before dropout, as means over heads.
         """
         outputs, weights = [], []
         queries = rectangles(sight.shapes, self.query(x))
-        for (query,), known, mask, at in zip(queries, seen, sight.masks, sight.places, strict=True):
-            found = self._attend(self.query_norm(self.split(query)), known, mask, at, sight, weighted)
+        for (query,), key_value, mask, at in zip(queries, key_values, sight.masks, sight.places, strict=True):
+            found = self._attend(self.query_norm(self.split(query)), key_value, mask, at, sight, weighted)
             outputs.append(found[0].transpose(1, 2).flatten(2))
             weights += [one.mean(1) for one in found[1:]]
         return self.out(flat(outputs)), weights
@@ -148,7 +181,7 @@ class MultiHeadAttention(nn.Module):
     def _attend(
         self,
         query: Tensor,
-        seen: "KeyValue | Cache",
+        key_value: "KeyValue | Cache",
         mask: Tensor | None,
         at: Places | None,
         sight: Sight,
@@ -159,19 +192,17 @@ class MultiHeadAttention(nn.Module):
         The fused kernel computes it, except where the weights are read, or where dropout acts on them: the kernel would
         draw it from the global generator.
         """
-        keys, values, (rows, _, length, _), window = seen.keys, seen.values, query.shape, sight.window
-        past = keys.shape[2] - length
+        keys, values, (rows, _, length, _) = key_value.keys, key_value.values, query.shape
         drops = self.training and self.dropout.probability > 0
         explicit = weighted or self.weights.hooked
-        causal = sight.causal and (length > 1 or 0 < window < past)  # else a single query sees all keys
-        if causal and (past or window or drops or explicit or self.relative is not None):
-            mask, causal = causal_mask(length, keys.shape[2], query.device, window), False
+        fused = self.relative is None and not drops and not explicit
+        mask, by_kernel = sight.visible(mask, length, keys.shape[2], query.device, fused)
         if explicit:
             query, mask = self._positioned(query, keys, mask, at)
             weights = self.weights(self._softmax(query, keys, mask), mask, sight.kind)
             return (self.dropout(weights) @ values, *([weights] if weighted else []))
-        if self.relative is None and not drops:
-            return (scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=causal),)
+        if fused:
+            return (scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=by_kernel),)
 
         def compute(rows: slice, queries: slice) -> Tensor:
             visible, place = part_of(mask, rows, queries), at and at.part(rows, queries)
@@ -181,7 +212,8 @@ class MultiHeadAttention(nn.Module):
             attended: Tensor = self.dropout(self._softmax(q, keys[rows], visible)) @ values[rows]
             return attended
 
-        size = self.heads * keys.shape[2] * (1 if self.relative is None else 2)
+        scored = 1 if self.relative is None else 2  # a bias is as large as the scores
+        size = self.heads * keys.shape[2] * scored
         return (in_chunks(compute, rows, length, size),)
 
     def _positioned(

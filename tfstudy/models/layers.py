@@ -22,19 +22,19 @@ GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": functional.silu, "gegl
 
 
 class Layer(nn.Module):
-    """Self-attention, cross-attention (decoder only) and a feed-forward network, each with a residual connection."""
+    """Self-attention, cross-attention (if it `crosses`) and a feed-forward network, each with a residual connection."""
 
-    def __init__(self, config: TransformerConfig, decoder: bool, residual: Residual) -> None:
+    def __init__(self, config: TransformerConfig, crosses: bool, residual: Residual) -> None:
         super().__init__()
         self.residual = residual
         shape, norm = (
             (config.dim, config.heads, config.attention_dropout),
             config.norm_type if config.qk_norm else "none",
         )
-        scheme = config.target_positions if decoder else config.positions
-        self.attention = MultiHeadAttention(*shape, scheme, decoder, norm)
+        scheme = config.target_positions if crosses else config.positions
+        self.attention = MultiHeadAttention(*shape, scheme, crosses, norm)  # with cross-attention, it is causal
         self.attention_norm = residual.norm(config.dim)
-        if decoder:
+        if crosses:
             self.cross = MultiHeadAttention(*shape, config.cross_positions, norm=norm)
             self.cross_norm = residual.norm(config.dim)
         self.feedforward = feedforward(config)
@@ -57,7 +57,7 @@ class Layer(nn.Module):
         """
         weights: list[Tensor] = []
         normed = self.residual.before(self.attention_norm, x)
-        seen = append(past, self.attention.keys(normed, near))
+        seen = append(past, self.attention.key_values(normed, near))
         x = self._add(self.attention_norm, x, self.attention(normed, near, seen)[0])
         if far is not None:
             update, weights = self.cross(self.residual.before(self.cross_norm, x), far, memory, weighted)
@@ -72,12 +72,12 @@ class Layer(nn.Module):
 class Stack(nn.Module):
     """A stack of `depth` layers, or one layer applied `depth` times. Its final norm is called apart."""
 
-    def __init__(self, config: TransformerConfig, depth: int, decoder: bool) -> None:
+    def __init__(self, config: TransformerConfig, depth: int, crosses: bool) -> None:
         super().__init__()
         self.depth, self.depth_signal = depth, config.depth_signal
         residual = Residual(config.norm, config.norm_type, config.residual, (2 * depth) ** -0.5)
         self.layers = nn.ModuleList(
-            Layer(config, decoder, residual) for _ in range(1 if config.share_layers else depth)
+            Layer(config, crosses, residual) for _ in range(1 if config.share_layers else depth)
         )
         self.norm = residual.final_norm(config.dim)
 
@@ -103,8 +103,8 @@ class Stack(nn.Module):
         for depth, layer in enumerate(self):
             if self.depth_signal:  # eqs. 4 and 5 of Dehghani et al. 2019, the part that depends on the depth
                 x = x + positions.sinusoids(torch.full((), depth + 1, device=x.device), x.shape[-1]).to(x.dtype)
-            past, known = caches[depth] if caches else (), memory[depth] if memory else ()
-            x, cache, weights = run_layer(layer, x, near, past, known, far, weighted and depth + 1 == self.depth)
+            past, source = caches[depth] if caches else (), memory[depth] if memory else ()
+            x, cache, weights = run_layer(layer, x, near, past, source, far, weighted and depth + 1 == self.depth)
             x = states(x, depth + 1)
             after.append(cache)
         return x, tuple(after), weights

@@ -179,7 +179,7 @@ class Layer(nn.Module):
         if visible is not None and self.causal:
             visible = visible & causal_mask(x.shape[1], x.shape[1], x.device)
         sight = Sight(shapes, [visible], [None], "decoder" if mask is None else "encoder", causal=mask is None)
-        seen = append([start] if isinstance(start, Cache) else [], self.attention.keys(x.flatten(0, 1), sight))
+        seen = append([start] if isinstance(start, Cache) else [], self.attention.key_values(x.flatten(0, 1), sight))
         return self.attention(x.flatten(0, 1), sight, seen)[0].view(x.shape), seen[0]
 
 

@@ -5,20 +5,20 @@ decoder, one stack for both (decoder-only), or one stack for the source (encoder
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from tfstudy.models.attention import Cache, KeyValue, Sight, causal_mask
+from tfstudy.models.attention import Cache, KeyValue, Sight
 from tfstudy.models.base import Model
 from tfstudy.models.config import TransformerConfig
 from tfstudy.models.copying import CopyOutput, copied_ids
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, Stack, embedding_init
-from tfstudy.models.positions import Places, PositionScheme, Setup
+from tfstudy.models.positions import PositionScheme, Setup
 from tfstudy.models.positions.numbering import DigitPositions, DigitState, Numbering
 from tfstudy.models.tokens import Tokens, flat
 
@@ -110,12 +110,13 @@ class Transformer(Model):
                 yield from module.parameters_without_decay()
 
     def encode(self, source: Tokens) -> "State | EncodedState":
-        return self.layout.encode(self, source)  # type: ignore[no-any-return]
+        state: State | EncodedState = self.layout.encode(self, source)  # in one of the layouts below
+        return state
 
     def decode(
         self, target: Tokens, state: "State | EncodedState"
     ) -> "tuple[Float[Tensor, 'tokens vocab'], State | EncodedState]":
-        return self.layout.decode(self, target, state)  # type: ignore[no-any-return]
+        return self.layout.decode(self, target, state)
 
     def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "tokens vocab"]:
         return super().forward(*self.numbering.drawn(source, target))
@@ -141,7 +142,7 @@ class Memory(NamedTuple):
     """The source, with its keys and values for each decoder layer and rectangle."""
 
     tokens: Tokens
-    keys: Sequence[Sequence[KeyValue]] = ()
+    key_values: Sequence[Sequence[KeyValue]] = ()
     copied: Sequence[Int[Tensor, "sources source"]] = ()  # target ids of the source tokens, if the model copies
 
 
@@ -152,6 +153,22 @@ class State(NamedTuple):
     caches: Sequence[Sequence[Cache]] = ()  # of each layer and rectangle; none before the first token
     length: int = 0  # target tokens so far
     digits: DigitState | None = None  # if there are positions of digits
+
+
+class Layout(Protocol):
+    """What a layout does with the parts of a Transformer. It has no parameters."""
+
+    @staticmethod
+    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
+        """Return the number of layers of each stack, and whether they have cross-attention."""
+
+    @staticmethod
+    def encode(model: "Transformer", source: Tokens) -> Any:
+        """Return the state from which decoding starts."""
+
+    @staticmethod
+    def decode(model: "Transformer", target: Tokens, state: Any) -> tuple[Tensor, Any]:
+        """Return the logits (tokens, vocab) after the target tokens, and the new state."""
 
 
 class EncoderDecoder:
@@ -172,8 +189,8 @@ class EncoderDecoder:
         x, _, _ = model.encoder(embedded, near, model.source_states)
         x = model.encoder.norm(x)
         far = Sight.within(source, config.cross_positions)
-        keys = tuple(layer.cross.keys(x, far) for layer in model.decoder)
-        return State(Memory(source, keys, copied_ids(model.copy, source)), digits=digits)
+        key_values = tuple(layer.cross.key_values(x, far) for layer in model.decoder)
+        return State(Memory(source, key_values, copied_ids(model.copy, source)), digits=digits)
 
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
@@ -185,7 +202,7 @@ class EncoderDecoder:
         far = Sight.across(target, source.tokens, config.cross_positions)
         copies = model.copy is not None
         x, caches, weights = model.decoder(
-            embedded, near, model.target_states, state.caches, source.keys, far, weighted=copies
+            embedded, near, model.target_states, state.caches, source.key_values, far, weighted=copies
         )
         features = model.decoder.norm(x)
         logits = model.output(features)
@@ -217,30 +234,21 @@ class DecoderOnly:
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
         """Return the logits (tokens, vocab) after the target tokens, and the new state."""
-        target, sight = prefix_sight(target.following(state.length), state.source.tokens, model.config)
+        target = after_source(target.following(state.length), state.source.tokens)
+        sight = Sight.prefix(target, state.source.tokens, model.config.attention_window)
         embedded, digits = model.embed_target(target, state.digits)
         x, caches, _ = model.decoder(embedded, sight, model.target_states, state.caches)
         return model.output(model.decoder.norm(x)), State(state.source, caches, target.stop, digits)
 
 
-def prefix_sight(target: Tokens, source: Tokens, config: TransformerConfig) -> tuple[Tokens, Sight]:
-    """Return target tokens at positions that follow those of their sources, and what they see of both."""
-    masks, places, numbers, start = [], [], [], target.start
+def after_source(target: Tokens, source: Tokens) -> Tokens:
+    """Return target tokens at positions that follow those of their sources."""
+    numbers, limit = [], 0
     for (rows, new), (mask,) in zip(target.shapes, source.rectangles(source.mask), strict=True):
-        mask = mask.repeat_interleave(rows // max(1, len(mask)), 0)  # of the source of each hypothesis
-        length = mask.shape[1]
-        steps = torch.arange(max(length, start + new), device=mask.device)
-        numbers.append(mask.sum(1)[:, None] + steps[: start + new])
-        keys = torch.cat([steps[:length].expand(rows, -1), numbers[-1]], 1)
-        place = Places(numbers[-1][:, start:], keys, -length - new, length + start + new)
-        causal = causal_mask(new, start + new, mask.device)[:, 0].expand(rows, -1, -1)
-        seen = torch.cat([mask[:, None].expand(-1, new, -1), causal], 2)
-        if config.attention_window:
-            seen = seen & (place.distances <= config.attention_window)
-        masks.append(seen[:, None])
-        places.append(place)
-    limit = max(place.highest for place in places)
-    return target._replace(numbers=tuple(numbers), limit=limit), Sight(target.shapes, masks, places, "prefix")
+        lengths = mask.sum(1).repeat_interleave(rows // max(1, len(mask)), 0)  # of the source of each hypothesis
+        numbers.append(lengths[:, None] + torch.arange(target.start + new, device=mask.device))
+        limit = max(limit, mask.shape[1] + target.start + new)
+    return target._replace(numbers=tuple(numbers), limit=limit)
 
 
 class EncodedSource(NamedTuple):
@@ -304,7 +312,7 @@ class EncoderOnly:
         return logits, state._replace(length=target.stop)
 
 
-LAYOUTS: dict[str, Any] = {
+LAYOUTS: dict[str, type[Layout]] = {
     "encoder_decoder": EncoderDecoder,
     "decoder_only": DecoderOnly,
     "encoder_only": EncoderOnly,

@@ -65,22 +65,22 @@ def halves(micro_batch: Sequence[PaddedRows]) -> tuple[Sequence[PaddedRows], Seq
     """Return a micro-batch as two with about half the rows each; `OutOfMemoryError` for a single row."""
     rows = row_count(micro_batch)
     if rows < 2:
-        size = " and ".join(f"{len(ids[0])}" for group in micro_batch for ids in group)
+        size = " and ".join(f"{len(ids[0])}" for rectangle in micro_batch for ids in rectangle)
         raise OutOfMemoryError(f"not enough memory for a single example (source and target of {size} tokens)")
     first: list[PaddedRows] = []
     second: list[PaddedRows] = []
     left = rows // 2
-    for group in micro_batch:
-        here = min(left, len(group.source))
+    for rectangle in micro_batch:
+        here = min(left, len(rectangle.source))
         left -= here
-        first += [PaddedRows(*(ids[:here] for ids in group))] * bool(here)
-        second += [PaddedRows(*(ids[here:] for ids in group))] * (here < len(group.source))
+        first += [PaddedRows(*(ids[:here] for ids in rectangle))] * bool(here)
+        second += [PaddedRows(*(ids[here:] for ids in rectangle))] * (here < len(rectangle.source))
     return first, second
 
 
 def row_count(micro_batch: Sequence[PaddedRows]) -> int:
-    """Return the number of rows of all groups."""
-    return sum(len(group.source) for group in micro_batch)
+    """Return the number of rows of all rectangles."""
+    return sum(len(rectangle.source) for rectangle in micro_batch)
 
 
 def reset_peak(device: torch.device) -> None:

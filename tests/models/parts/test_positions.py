@@ -107,7 +107,7 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
                 scores.append((content + place) / math.sqrt(head))
             parts.append(torch.stack(scores).softmax(0) @ v[seen, own])
         rows.append(attention.out(torch.cat(parts)))
-    seen = attention.keys(x, sight([(1, keys)]))
+    seen = attention.key_values(x, sight([(1, keys)]))
     masks, places = None if causal else [mask.view(1, 1, 1, -1)], [at(range(keys - new, keys), range(keys))]
     got = attention(x[keys - new :], sight([(1, new)], masks, places, causal=causal), seen)[0]
     assert_close(got, torch.stack(rows), **CLOSE)
@@ -116,7 +116,7 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
 def to_itself(attention, x):
     """Self-attention of one row (length, dim)."""
     seen = sight([(1, len(x))])
-    return attention(x, seen, attention.keys(x, seen))[0]
+    return attention(x, seen, attention.key_values(x, seen))[0]
 
 
 @given(order=st.permutations(range(6)))
@@ -333,7 +333,7 @@ def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
     summed = products / HEAD**0.5 + bias if name == "alibi" else (products + bias) / HEAD**0.5
     expected = attention.out((summed.softmax(-1) @ values).transpose(1, 2).reshape(4, DIM))
     seen = sight([(1, 4)], places=[places])
-    assert_close(attention(x, seen, attention.keys(x, seen))[0], expected, **CLOSE)
+    assert_close(attention(x, seen, attention.key_values(x, seen))[0], expected, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ON_ATTENTION)
@@ -344,7 +344,7 @@ def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
     def attended(start, end, cache=None):
         place = places._replace(queries=places.queries[:, start:end], keys=places.keys[:, :end])
         piece, seen = x[:, start:end].flatten(0, 1), sight([(2, end - start)], places=[place], causal=True)
-        [new] = attention.keys(piece, seen)
+        [new] = attention.key_values(piece, seen)
         cache = Cache(*new) if cache is None else cache.append(new)
         return attention(piece, seen, [cache])[0].view(2, -1, DIM), cache
 
