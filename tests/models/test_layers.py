@@ -302,7 +302,7 @@ def test_padded_rows_are_laid_flat_and_seen_as_rectangles_again():
 def test_positions_follow_the_tokens_before():
     assert Tokens.of(*PADDED).positions.tolist() == [0, 1, 2, 0, 1, 2, 0]
     later = Tokens.of(PADDED[0]).following(5)
-    assert (later.positions.tolist(), later.end, later.stop) == ([5, 6, 7] * 2, 8, 8)
+    assert (later.positions.tolist(), later.bound, later.next_start) == ([5, 6, 7] * 2, 8, 8)
     assert [numbers.tolist() for numbers in later.so_far] == [[[0, 1, 2, 3, 4, 5, 6, 7]]]
 
 

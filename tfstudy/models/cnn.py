@@ -168,7 +168,7 @@ class CNN(Model):
         if self.copy is not None:
             copied = self.copy.copied([one.weights for one in found], copied_of(state.source))
             logits = self.copy(features, logits, copied)
-        return logits, State(state.source, tuple(after), target.stop)
+        return logits, State(state.source, tuple(after), target.next_start)
 
 
 class GatedConvolution(nn.Conv1d):

@@ -180,5 +180,5 @@ class Embedding(nn.Module):
     def forward(self, tokens: Tokens) -> Float[Tensor, "tokens dim"]:
         """Embed tokens at their positions. Learned ones must be below `max_positions`; others raise an IndexError."""
         words = self.tokens(tokens.ids) * self.scale
-        embedded: Tensor = self.positions.embed(words, tokens.positions, tokens.end)
+        embedded: Tensor = self.positions.embed(words, tokens.positions, tokens.bound)
         return embedded

@@ -73,13 +73,13 @@ class Tokens(NamedTuple):
         return rectangles(self.shapes, *xs)
 
     def following(self, start: int) -> "Tokens":
-        """Return the tokens as those after `start` others, which is the `stop` of the last ones."""
+        """Return the tokens as those after `start` others, which is the `next_start` of the last ones."""
         if start < 0:
             raise ValueError("a state after several rectangles can't be continued, as their lengths differ")
         return self._replace(start=start)
 
     @property
-    def stop(self) -> int:
+    def next_start(self) -> int:
         """The number of tokens of each row so far; -1 if there are several rectangles."""
         return self.start + self.shapes[0][1] if len(self.shapes) == 1 else -1
 
@@ -100,7 +100,7 @@ class Tokens(NamedTuple):
         return flat([numbers[:, self.start :].expand(shape) for numbers, shape in pairs])
 
     @property
-    def end(self) -> int:
+    def bound(self) -> int:
         """A number that all positions are below."""
         return self.limit or self.start + max(length for _, length in self.shapes)
 

@@ -208,7 +208,7 @@ class EncoderDecoder:
         logits = model.output(features)
         if model.copy is not None:
             logits = model.copy(features, logits, model.copy.copied(weights, source.copied))
-        return logits, State(source, caches, target.stop, digits)
+        return logits, State(source, caches, target.next_start, digits)
 
 
 class DecoderOnly:
@@ -238,7 +238,7 @@ class DecoderOnly:
         sight = Sight.prefix(target, state.source.tokens, model.config.attention_window)
         embedded, digits = model.embed_target(target, state.digits)
         x, caches, _ = model.decoder(embedded, sight, model.target_states, state.caches)
-        return model.output(model.decoder.norm(x)), State(state.source, caches, target.stop, digits)
+        return model.output(model.decoder.norm(x)), State(state.source, caches, target.next_start, digits)
 
 
 def after_source(target: Tokens, source: Tokens) -> Tokens:
@@ -309,7 +309,7 @@ class EncoderOnly:
         ends = flat(last).clamp(max=logits.shape[1] - 1)[:, None]
         ended = torch.zeros_like(logits).scatter(1, ends, END)
         logits = torch.where(flat(inside)[:, None], logits, ended)
-        return logits, state._replace(length=target.stop)
+        return logits, state._replace(length=target.next_start)
 
 
 LAYOUTS: dict[str, type[Layout]] = {
