@@ -1,5 +1,6 @@
 """Small models of all architectures for all tests, and the check of the shapes in signatures."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,9 +23,9 @@ settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)
-def _no_plugins_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_plugins_of_other_tests() -> None:
     """`--plugin` stays in the environment of a process, and so in the tests that follow on the same worker."""
-    monkeypatch.setenv(plugins.VARIABLE, "")
+    os.environ.pop(plugins.VARIABLE, None)
 
 
 @pytest.fixture
