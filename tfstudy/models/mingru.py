@@ -183,6 +183,8 @@ class Layer(nn.Module):
         return self.attention(x.flatten(0, 1), sight, seen)[0].view(x.shape), seen[0]
 
 
+# torch 2.13 compiles the backward pass of the scan with the strides of another batch, and fails
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def recurrence(
     gates: Float[Tensor, "batch length gates"],
     start: Float[Tensor, "batch hidden"] | None,
