@@ -20,9 +20,10 @@ from tfstudy.evaluation.evaluate import MemoryUse, in_batches, rows_at_once
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
-from tfstudy.instruments.attention import Attention, measure_attention
+from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
 from tfstudy.instruments.base import Instrument, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
+from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.models.tokens import Tokens
 from tfstudy.plugins import command
@@ -126,6 +127,45 @@ class FinishedRun:
     def attention(self, source: str, target: str | None = None) -> Attention:
         """Return the attention weights for a source, and the model's own greedy output or a given target."""
         return attention_of(self.prepared, source, target)
+
+    def logits(self, source: str, target: str | None = None) -> torch.Tensor:
+        """Return the logits (target, vocabulary) of each output token, its EOS included, with teacher forcing.
+
+        Args:
+            source: Tokens separated by spaces, as for `predict`.
+            target: The output that is read; by default the model's own greedy output.
+
+        Returns:
+            A row for each token of the output, predicted from the source and the tokens before it. The columns are
+            the tokens of `run.prepared.data.target_vocab.tokens`.
+
+        Raises:
+            UserError: If the model cannot read the source or the target.
+        """
+        model, read = self.model, self._read(source, target)
+        with torch.no_grad():
+            return logits_of(model, read.source, read.inputs)[0]
+
+    def hidden_states(self, source: str, target: str | None = None) -> dict[tuple[str, int], torch.Tensor]:
+        """Return the hidden states (positions, width) of each stack and layer, with teacher forcing as for `logits`.
+
+        Returns:
+            Tensors by stack and layer, such as `states["decoder", 2]`; layer 0 is the embeddings. In the `encoder`
+            a row belongs to a source token or the final EOS, and in the `decoder` to the output token that is
+            predicted from it, also where one stack reads both.
+
+        Raises:
+            UserError: If the model cannot read the source or the target, or shows no hidden states.
+        """
+        model, read = self.model, self._read(source, target)
+        with torch.no_grad():
+            recorded = record_states(model, read.source, read.inputs)
+        return {(site.kind, site.layer): states[0] for site, states in recorded.states().items()}
+
+    def _read(self, source: str, target: str | None) -> TeacherForced:
+        prepared = self.prepared
+        given = None if target is None else prepared.task.target_tokens(target)
+        return teacher_forced(prepared.model, prepared.data, prepared.config.decode, self.tokens(source), given)
 
     def measure(self, instrument: str, save: bool = False, **settings: Any) -> Measurement:
         """Measure the run with an instrument, such as `run.measure("entropy", examples=50)`.

@@ -139,34 +139,51 @@ class Attention(NamedTuple):
         return Maps(self.source, self.output, found)
 
 
+class TeacherForced(NamedTuple):
+    """A source and an output as a model reads them: each token of the output is predicted from the input before it."""
+
+    source: Tensor  # ids (1, source), with EOS
+    inputs: Tensor  # ids (1, target), of which the first is BOS
+    output: Tokens  # (target), with the final EOS unless the output reached its maximum length
+
+
+@torch.no_grad()
+def teacher_forced(
+    model: Model, data: TaskEncoder, decode: DecodeConfig, source: Tokens, target: Tokens | None = None
+) -> TeacherForced:
+    """Return a source with the output `target`, or by default with what the model generates greedily.
+
+    Generation ends at the limit that `decode` describes. `UserError` if the model cannot read the target.
+    """
+    ids = data.encode([Example(source, (), {})]).source.to(next(model.parameters()).device)
+    if target is None:
+        output, ended = _generated(model, data, decode, ids)
+    else:
+        _check_target(model, data, target)
+        output, ended = data.target_vocab.encode(target), True
+    inputs = ids.new_tensor([[BOS, *output]])[:, : len(output) + ended]
+    return TeacherForced(ids, inputs, (*data.target_vocab.decode(output), *([SPECIAL[EOS]] if ended else [])))
+
+
 @torch.no_grad()
 @cached()
 def measure_attention(
     model: Model, data: TaskEncoder, decode: DecodeConfig, source: Tokens, target: Tokens | None = None
 ) -> Attention:
-    """Return the attention of a model on a source, with teacher forcing on an output. The model stays in eval mode.
+    """Return the attention of a model on a source, as `teacher_forced` reads it. The model stays in eval mode.
 
-    The output is `target`, or by default what the model generates greedily, up to the limit that `decode` describes.
     `UserError` if the model has no attention weights, or cannot read the target.
     """
     model.eval()
-    if target is not None:
-        _check_target(model, data, target)
-    ids = data.encode([Example(source, (), {})]).source.to(next(model.parameters()).device)
-    if target is None:
-        output, ended = _generated(model, data, decode, ids)
-    else:
-        output, ended = data.target_vocab.encode(target), True
-    inputs = ids.new_tensor([[BOS, *output]])[:, : len(output) + ended]
+    read = teacher_forced(model, data, decode, source, target)
     with recorded_attention(model) as recorded:
-        logits_of(model, ids, inputs)
+        logits_of(model, read.source, read.inputs)
     maps = joined(recorded)
     if not maps:
         raise no_attention(model)
     kinds = {kind: sorted(site for site in maps if site.kind == kind) for kind in KINDS}
     weights = {kind: torch.stack([maps[s][0] for s in sites]).cpu() for kind, sites in kinds.items() if sites}
-    written = (*data.target_vocab.decode(output), *([SPECIAL[EOS]] if ended else []))
-    return Attention((*source, SPECIAL[EOS]), written, weights, target is not None)
+    return Attention((*source, SPECIAL[EOS]), read.output, weights, target is not None)
 
 
 def _generated(model: Model, data: TaskEncoder, decode: DecodeConfig, ids: Tensor) -> tuple[list[int], bool]:
