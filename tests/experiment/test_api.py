@@ -12,7 +12,7 @@ from tests.tasks.corpora import root
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions, compose_config
-from tfstudy.experiment.finished import attention_of
+from tfstudy.experiment.finished import FinishedRun
 from tfstudy.experiment.prepare import prepare
 from tfstudy.runs.store import read_environments
 
@@ -103,7 +103,7 @@ def test_importing_tfstudy_and_asking_for_its_functions_imports_no_torch():
 def test_attention_names_subwords_as_people_read_them(root):
     data = {"split": "corpus", "root": root, "subword_vocab_size": 300}
     prepared = prepare(compose_config("translation", "transformer", "default", {"data": data, "model": {"dim": 16}}))
-    found = attention_of(prepared, "a red dog 犬", "dog")
+    found = FinishedRun(Path(), None, prepared, Path()).attention("a red dog 犬", "dog")
     assert "".join(found.source) == "\u2581a\u2581red\u2581dog\u2581\ufffd\ufffd\ufffd<eos>"
     assert "".join(found.output) == "\u2581dog<eos>"
     assert found.weights["cross"].shape[2:] == (len(found.output), len(found.source))

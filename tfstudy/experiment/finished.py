@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,7 +22,7 @@ from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
 from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
-from tfstudy.instruments.base import Instrument, Subject
+from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
@@ -126,21 +127,15 @@ class FinishedRun:
 
     def attention(self, source: str, target: str | None = None) -> Attention:
         """Return the attention weights for a source, and the model's own greedy output or a given target."""
-        return attention_of(self.prepared, source, target)
+        prepared, given = self.prepared, self._target(target)
+        found = measure_attention(prepared.model, prepared.data, prepared.config.decode, self.tokens(source), given)
+        return found.readable(prepared.task.readable)
 
     def logits(self, source: str, target: str | None = None) -> torch.Tensor:
-        """Return the logits (target, vocabulary) of each output token, its EOS included, with teacher forcing.
+        """Return the logits (target, vocabulary) of the tokens of `target` (default: the greedy output) and EOS.
 
-        Args:
-            source: Tokens separated by spaces, as for `predict`.
-            target: The output that is read; by default the model's own greedy output.
-
-        Returns:
-            A row for each token of the output, predicted from the source and the tokens before it. The columns are
-            the tokens of `run.prepared.data.target_vocab.tokens`.
-
-        Raises:
-            UserError: If the model cannot read the source or the target.
+        A row is predicted from the source and the tokens before it (teacher forcing). The columns are the tokens of
+        `run.prepared.data.target_vocab.tokens`. `UserError` if the model cannot read the source or the target.
         """
         model, read = self.model, self._read(source, target)
         with torch.no_grad():
@@ -163,9 +158,11 @@ class FinishedRun:
         return {(site.kind, site.layer): states[0] for site, states in recorded.states().items()}
 
     def _read(self, source: str, target: str | None) -> TeacherForced:
-        prepared = self.prepared
-        given = None if target is None else prepared.task.target_tokens(target)
+        prepared, given = self.prepared, self._target(target)
         return teacher_forced(prepared.model, prepared.data, prepared.config.decode, self.tokens(source), given)
+
+    def _target(self, text: str | None) -> tuple[str, ...] | None:
+        return None if text is None else self.prepared.task.target_tokens(text)
 
     def measure(self, instrument: str, save: bool = False, **settings: Any) -> Measurement:
         """Measure the run with an instrument, such as `run.measure("entropy", examples=50)`.
@@ -351,17 +348,6 @@ def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[st
     return [out[number] for number in range(len(sources))]
 
 
-def attention_of(prepared: Prepared, source: str, target: str | None = None) -> Attention:
-    """Return the attention of the model for a source, on its own greedy output or on a target, both given as text.
-
-    Its tokens are as people read them. `UserError` if the model has no attention, or can't read one of the texts.
-    """
-    given = None if target is None else prepared.task.target_tokens(target)
-    tokens = source_tokens(prepared, source)
-    found = measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
-    return found.readable(prepared.task.readable)
-
-
 def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
     """Return what an instrument measures on the run in this folder.
 
@@ -406,7 +392,10 @@ def measure_runs(
     run is measured again. `UserError` for an unknown instrument or setting, or if no run is measured.
     """
     cls = instruments.find(instrument)
-    digest = _digest(instrument, cls, settings)
+    values = resolve_section(cls.Config, dict(settings)).model_dump()
+    if values.get("split") == "":
+        values["split"] = "validation"  # what the instrument takes, if the task has it
+    digest = settings_digest(instrument, cls.version, values)
     one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
     measured: list[Measured] = []
     failures: list[tuple[Path, str]] = []
@@ -416,7 +405,9 @@ def measure_runs(
         if len(paths) > 1:
             print(f"{number} of {len(paths)}: {path}", flush=True)
         try:
-            before = None if cls.during_training else _saved(path, instrument)
+            before = None
+            with suppress(UserError):
+                before = None if cls.during_training else read_measurement(path, instrument)
             if before and not save and before.digest == digest:
                 measured.append((path, read_result(path), before))
                 read += 1
@@ -436,21 +427,6 @@ def measure_runs(
     if read:
         notes.append(f"measured before: {_count(read, 'run')}; --save measures again")
     return measured, [*notes, *(f"replaced: {text}, in {_count(n, 'run')}" for text, n in replaced.items())]
-
-
-def _digest(name: str, cls: type[Instrument], settings: Mapping[str, Any]) -> str:
-    """Return the digest of the instrument with these settings; `UserError` for an unknown one."""
-    values = resolve_section(cls.Config, dict(settings)).model_dump()
-    if values.get("split") == "":
-        values["split"] = "validation"  # what the instrument takes, if the task has it
-    return settings_digest(name, cls.version, values)
-
-
-def _saved(path: Path, instrument: str) -> Measurement | None:
-    try:
-        return read_measurement(path, instrument)
-    except UserError:
-        return None
 
 
 def _grouped(failures: Sequence[tuple[Path, str]]) -> list[str]:
