@@ -11,12 +11,11 @@ import torch
 
 import tfstudy as package
 from tests.commands import tfstudy
-from tests.example_study import planned, running_elsewhere, start_run
+from tests.example_study import planned, start_run
 from tests.interrupted_runs import command
 from tfstudy import load
 from tfstudy.runs.measurement_record import read_measurement, saved_instruments
 from tfstudy.runs.schema import ReadTest
-from tfstudy.runs.status import follow
 from tfstudy.runs.store import open_run, read_predictions, read_test_reads
 from tfstudy.runs.writer import write_failure
 
@@ -343,24 +342,11 @@ def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_mea
 
 def test_logs_print_the_end_and_the_reason_of_a_failure(capsys):
     path = start_run(planned()[0])
-    for words in ([], ["--follow"]):
-        assert tfstudy("result", path, "--log", *words) == 2
-        assert capsys.readouterr() == ("", f"error: {path} has no log\n")
+    assert tfstudy("result", path, "--log") == 2
+    assert capsys.readouterr() == ("", f"error: {path} has no log\n")
     (path / "train.log").write_text("".join(f"line {i}\n" for i in range(50)))
     write_failure(path, "out of memory", 1)
-    assert tfstudy("result", path, "--log", "--follow") == 0
+    assert tfstudy("result", path, "--log") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:20] == [f"line {number}" for number in range(30, 50)]
     assert "out of memory" in lines[20]
-
-
-def test_following_a_log_ends_with_the_process_of_the_run():
-    path = start_run(planned()[0])
-    (path / "train.log").write_text("old\n")
-    with running_elsewhere(path):
-        added = follow(path, 4, interval=0.01)
-        with (path / "train.log").open("a") as log:
-            log.write("new\n")
-        assert next(added) == "new\n"
-    (path / "train.log").open("a").close()
-    assert list(added) == []

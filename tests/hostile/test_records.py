@@ -2,14 +2,13 @@
 
 import json
 import os
-import random
 import resource
 import shutil
 import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -80,26 +79,19 @@ def said(capsys, *words) -> tuple[int, str, str]:
 
 # Every file, damaged in every way, and what commands make of it
 
-FILES = (
-    "config.yaml",
-    "events.jsonl",
-    "metrics.csv",
-    "result.json",
-    "predictions/test.jsonl.gz",
-    "checkpoints/last.ckpt",
-    "instruments/entropy.json",
-)
+FILES = ("config.yaml", "events.jsonl", "metrics.csv", "result.json")
+FILES += ("predictions/test.jsonl.gz", "checkpoints/last.ckpt", "instruments/entropy.json")
+OF_UNFINISHED = ("config.yaml", "events.jsonl", "metrics.csv", "checkpoints/last.ckpt", ".progress")
 
 
-def flipped(content: bytes) -> bytes:
-    at = len(content) // 2
-    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+def flipped(content: bytes, place: float = 0.5, bit: int = 0) -> bytes:
+    at = int(len(content) * place)
+    return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
 
 
 DAMAGES: dict[str, Callable[[Path, Path], object]] = {
     "a flipped bit": lambda file, other: file.write_bytes(flipped(file.read_bytes())),
     "the first half": lambda file, other: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
-    "without the last line": lambda file, other: file.write_bytes(b"".join(file.read_bytes().splitlines(True)[:-1])),
     "empty": lambda file, other: file.write_bytes(b""),
     "missing": lambda file, other: file.unlink(),
     "of another run": lambda file, other: shutil.copyfile(other, file),
@@ -137,12 +129,22 @@ def test_no_damaged_file_gives_another_number(name, damage, runs, capsys):
     assert (code == 0 and numbers(run) == before) or (code == 2 and run.name in err)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["config.yaml", "events.jsonl", "checkpoints/last.ckpt", ".progress"])
-def test_no_damaged_file_changes_what_a_resumed_run_becomes(name, damage, trained, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory) -> Path:
+    """The results of a study of two runs that were killed after step 6, with a checkpoint at 4."""
+    results = tmp_path_factory.mktemp("interrupted") / "results"
     for seed in "01":
-        killed([*RUN, "--seed", seed], at_row(6))
+        killed([*RUN, "--seed", seed, "--results", results], at_row(6))
+    return results
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", OF_UNFINISHED)
+def test_no_damaged_file_changes_what_a_resumed_run_becomes(
+    name, damage, interrupted, trained, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(interrupted, "results")
     run, other = sorted(Path("results").glob("study/*/*/s*"))
     DAMAGES[damage](run / name, other / name)
     code, _, err = said(capsys, *RUN, "--seed", "0")
@@ -153,6 +155,8 @@ def test_no_damaged_file_changes_what_a_resumed_run_becomes(name, damage, traine
         assert read_result(run).test_reads == read_result(sound).test_reads
     else:
         assert (code, run.name in err) == (2, True)
+    if name == "metrics.csv":
+        assert (code, "metrics.csv is damaged: it was changed after step 4 was saved" in err) == (2, True)
 
 
 # Records made to do harm
@@ -166,23 +170,6 @@ def link(name: str, target: str = "outside") -> Callable[[Path], object]:
     return change
 
 
-def pipe(name: str) -> Callable[[Path], object]:
-    def change(run: Path) -> None:
-        (run / name).unlink(missing_ok=True)
-        os.mkfifo(run / name)
-
-    return change
-
-
-def endless(name: str) -> Callable[[Path], object]:
-    """A file of a terabyte without a byte on the disk."""
-    return lambda run: os.truncate(run / name, 1 << 40)
-
-
-def bomb(run: Path) -> None:
-    put_predictions(run, "test", ['{"source":"a","target":"a","prediction":"a"}'] * 99_999)
-
-
 def socket_at(path: Path) -> None:
     path.unlink()
     with socket.socket(socket.AF_UNIX) as one:
@@ -193,33 +180,28 @@ def socket_at(path: Path) -> None:
 
 
 def deep_slices(run: Path) -> None:
-    body = (run / "result.json").read_bytes().rpartition(SEAL)[0]
-    deep = b',"more":{"a":' + DEEP
-    (run / "result.json").write_bytes(body + deep + SEAL + digest_of(body + deep).encode() + b'"}\n')
+    body = (run / "result.json").read_bytes().rpartition(SEAL)[0] + b',"more":{"a":' + DEEP
+    (run / "result.json").write_bytes(body + SEAL + digest_of(body).encode() + b'"}\n')
 
 
+BOMB = ['{"source":"a","target":"a","prediction":"a"}'] * 99_999
+MODULES = dict.fromkeys(["payload", "..x", "", "tasks.../payload", "os." * 5000], "0" * 16)
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "a lock that is a link": link(".lock"),
-    "a config that is a link": link("config.yaml"),
     "a log that is a link": link("train.log"),
     "predictions in a linked folder": link("predictions", "folder"),
     "a lock that is a hard link": lambda run: ((run / ".lock").unlink(), os.link("outside", run / ".lock")),
     "a device": link("metrics.csv", "/dev/zero"),
-    "a pipe as result": pipe("result.json"),
-    "a pipe as events": pipe("events.jsonl"),
+    "a pipe": lambda run: ((run / "result.json").unlink(), os.mkfifo(run / "result.json")),
     "a socket": lambda run: socket_at(run / "config.yaml"),
-    "an endless result": endless("result.json"),
-    "endless metrics": endless("metrics.csv"),
-    "a bomb of predictions": bomb,
+    "a terabyte without a byte on the disk": lambda run: os.truncate(run / "result.json", 1 << 40),
+    "a bomb of predictions": lambda run: put_predictions(run, "test", BOMB),
     "deep JSON": deep_slices,
     "aliases": lambda run: put(run, "config.yaml", "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
     "code in the config": lambda run: put(run, "config.yaml", "a: !!python/object/apply:os.system [touch ran]\n"),
     "paths as names": lambda run: edit_result(run, arch="../../x", splits={"../../../x": result()["splits"]["test"]}),
-    "control characters": lambda run: edit_result(run, preset=CONTROL, task="a\nb", signatures={"x": CONTROL}),
-    "impossible values": lambda run: edit_result(run, status=f"{CONTROL}done"),
-    "modules of others": lambda run: set_environments(
-        run, {"syntax_trees": dict.fromkeys(["payload", "..x", "", "tasks.../payload", "os." * 5000], "0" * 16)}
-    ),
+    "control characters": lambda run: edit_result(run, preset=CONTROL, task="a\nb", status=f"{CONTROL}done"),
+    "modules of others": lambda run: set_environments(run, {"syntax_trees": MODULES}),
 }
 
 
@@ -321,6 +303,13 @@ HASH = "a" * 64
 WEIGHTS = {"layer.weight": torch.arange(300.0).reshape(20, 15), "layer.bias": torch.zeros(7), "count": torch.tensor(3)}
 
 
+def damaged(data: bytes) -> Iterator[bytes]:
+    """The same with a flipped bit at a hundred places, cut at many, and longer."""
+    yield from (flipped(data, place / 100, place % 8) for place in range(100))
+    yield from (data[:length] for length in range(0, len(data), 200))
+    yield data + b"\0"
+
+
 def test_no_damaged_or_foreign_checkpoint_is_loaded_and_no_code_in_it_runs(tmp_path):
     path = tmp_path / "last.ckpt"
     content = {"state_dict": {"model.weight": torch.arange(300.0)}, "global_step": 10}
@@ -328,9 +317,7 @@ def test_no_damaged_or_foreign_checkpoint_is_loaded_and_no_code_in_it_runs(tmp_p
     save_checkpoint(sound, path)
     assert torch.equal(load_checkpoint(path, HASH)["state_dict"]["model.weight"], torch.arange(300.0))
     data = path.read_bytes()
-    places = random.Random(0).sample(range(len(data)), 150)
-    damaged = [data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :] for place in places]
-    for one in [*damaged, *(data[:length] for length in range(0, len(data), 200)), data + b"\0"]:
+    for one in damaged(data):
         path.write_bytes(one)
         with pytest.raises(DamagedError):
             load_checkpoint(path, HASH)
@@ -362,11 +349,9 @@ def test_no_damaged_or_foreign_shared_weights_are_loaded(tmp_path):
     header = json.loads(data[8:end])
     header["layer.bias"]["data_offsets"] = [0, 28]  # overlaps another
     headers = (b"", b"null", DEEP[:5000], json.dumps(header).encode())
-    damaged = [struct.pack("<Q", len(one)) + one + data[end:] for one in headers]
-    damaged += [struct.pack("<Q", length) + data[8:] for length in (0, 1 << 40, (1 << 64) - 1)]
-    places = random.Random(0).sample(range(len(data)), 100)
-    damaged += [data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :] for place in places]
-    for one in [*damaged, *(data[:length] for length in range(0, len(data), 200)), data + b"\0"]:
+    foreign = [struct.pack("<Q", len(one)) + one + data[end:] for one in headers]
+    foreign += [struct.pack("<Q", length) + data[8:] for length in (0, 1 << 40, (1 << 64) - 1)]
+    for one in [*foreign, *damaged(data)]:
         path.write_bytes(one)
         refused(path)
     for changes, fact in (

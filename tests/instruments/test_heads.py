@@ -126,7 +126,7 @@ def test_heads_of_a_model_that_copies_are_masked_and_a_note_says_why_they_are_no
     assert "model.copy_output" in find("pruning")(find("pruning").Config()).note(one)
 
 
-@pytest.mark.parametrize("name", ["pruning", "head_importance", "score_variance"])
+@pytest.mark.parametrize("name", ["pruning", "head_importance"])
 def test_a_model_without_multi_head_attention_is_refused(subject, measure, name):
     with pytest.raises(UserError, match="multi-head attention, which LSTM"):
         measure(name, subject("lstm"), examples=2)

@@ -64,11 +64,11 @@ def test_the_digest_depends_on_the_instrument_its_version_and_its_settings_but_n
     ("change", "reason"),
     [
         (lambda tree: tree | {"run": "b" * 64}, "belongs to another run"),
-        (lambda tree: tree | {"instrument": "other"}, "of the instrument 'other'"),
+        (lambda tree: tree | {"instrument": "other"}, "digest"),
         (lambda tree: tree | {"settings": {"examples": 9}}, "digest"),
-        (lambda tree: tree | {"columns": {}}, "no columns"),
+        (lambda tree: tree | {"columns": {}}, "columns"),
         (lambda tree: tree | {"columns": tree["columns"] | {"head": [1, 2]}}, "different lengths"),
-        (lambda tree: tree | {"columns": tree["columns"] | {"../x": [1, 2, 3]}}, r"the name '\.\./x'"),
+        (lambda tree: tree | {"columns": tree["columns"] | {"../x": [1, 2, 3]}}, "regex"),
         (lambda tree: tree | {"columns": tree["columns"] | {"entropy": ["a", 1, 2]}}, "number for each row"),
         (lambda tree: tree | {"chart": tree["chart"] | {"x": "depth"}}, "unknown column of the chart 'depth'"),
         (lambda tree: tree | {"chart": tree["chart"] | {"kind": "pie"}}, "is broken"),
@@ -84,7 +84,7 @@ def test_a_file_with_impossible_values_is_refused_with_the_reason(run, change, r
 
 
 def test_numbers_are_finite_when_saved_and_when_read(run):
-    with pytest.raises(UserError, match="the number"):
+    with pytest.raises(UserError, match="null"):
         record([{"length": 1, "entropy": float("nan")}], chart=Chart("line", "length", "entropy"))
     with pytest.raises(ValueError, match="the same keys"):
         record([{"length": 1, "entropy": 1.0}, {"entropy": 1.0, "length": 1}], chart=Chart("line", "length", "entropy"))

@@ -4,6 +4,7 @@ import csv
 import os
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -16,10 +17,11 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy import tasks
 from tfstudy.errors import UserError
+from tfstudy.experiment import api
 from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.run import run
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training import logger_choice, loggers
+from tfstudy.training import loggers
 
 
 class Fake(Logger):
@@ -60,9 +62,8 @@ def _fake(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(loggers.FACTORIES, "fake", Fake)
     monkeypatch.setattr(Fake, "instances", [])
-    monkeypatch.setattr(logger_choice, "LOGGERS", [*logger_choice.LOGGERS, "fake"])
-    installed = logger_choice.installed
-    monkeypatch.setattr(logger_choice, "installed", lambda name: name == "fake" or installed(name))
+    monkeypatch.setattr(api, "LOGGERS", [*api.LOGGERS, "fake"])
+    monkeypatch.setattr(api, "find_spec", lambda name: name == "fake" or find_spec(name))
     with added(tasks, "reverse", TASK, tmp_path / "more"):
         yield
 
@@ -140,7 +141,7 @@ def test_only_the_first_process_of_a_run_logs(tmp_path):
     ids=["unknown", "absent"],
 )
 def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(given, message, monkeypatch, capsys):
-    monkeypatch.setattr(logger_choice, "installed", lambda name: name == "fake")
+    monkeypatch.setattr(api, "find_spec", lambda name: name == "fake")
     assert tfstudy(*command(), "--logger", given) == 2
     err = capsys.readouterr().err
     assert message in err

@@ -3,7 +3,6 @@
 import io
 import re
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +11,7 @@ from tfstudy.cli.command_line import PrintableStream
 from tfstudy.training import progress_display
 from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
-from tfstudy.training.progress_display import ProgressDisplay, in_notebook
+from tfstudy.training.progress_display import ProgressDisplay
 
 
 @pytest.fixture
@@ -45,34 +44,6 @@ def test_the_bar_of_a_command_is_redrawn_in_place(clock, monkeypatch):
     display.stop(30)
     assert "\\x1b" not in out.getvalue()
     assert "\x1b[2K" in out.getvalue()
-
-
-def in_a_notebook(monkeypatch) -> list[str]:
-    """What the line in the cell shows, one text after the other."""
-    shown: list[str] = []
-    monkeypatch.setattr(progress_display, "in_notebook", lambda: True)
-    monkeypatch.setattr(progress_display, "notebook_line", lambda: shown.append)
-    return shown
-
-
-def test_in_a_notebook_one_line_is_updated_and_stays_with_the_time_that_it_took(clock, capsys, monkeypatch):
-    shown = in_a_notebook(monkeypatch)
-    with ProgressDisplay("evaluate test", 3000, "examples") as display:
-        for done in range(0, 3000, 300):
-            clock[0] += 0.5
-            display.examples(done, done / 3000)
-    assert len(shown) == 6, "one update each second, and the last"
-    assert shown[0] == "evaluate test: 300 of 3,000 examples, 300/s, 9 s left"
-    assert shown[-1] == "evaluate test: 3,000 examples in 5 s"
-    assert capsys.readouterr().out == ""
-
-
-def test_a_kernel_is_a_notebook_and_ipython_in_a_terminal_is_not(monkeypatch):
-    for shell, notebook in ((SimpleNamespace(kernel=1), True), (SimpleNamespace(), False), (None, False)):
-        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
-        assert in_notebook() == notebook
-    monkeypatch.delitem(sys.modules, "IPython")
-    assert not in_notebook()
 
 
 def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):

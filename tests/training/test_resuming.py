@@ -9,7 +9,7 @@ from lightning.pytorch import Callback
 from lightning.pytorch.loggers import Logger
 
 from tests.commands import tfstudy
-from tests.interrupted_runs import at_row, command, folder, killed
+from tests.interrupted_runs import command, folder
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.errors import UserError
@@ -212,22 +212,6 @@ def test_training_continues_from_the_newest_checkpoint_that_is_sound(checkpoints
     assert continued(checkpoints, best_needed)[0] == step, "also in a later attempt"
     if others:
         assert load_checkpoint(checkpoints / "best.ckpt", RUN)["global_step"] == step
-
-
-@pytest.mark.parametrize("change", ["cut", "edited", "removed"])
-def test_metrics_that_were_changed_are_found_and_named(change, capsys):
-    killed(command(), at_row(25))
-    metrics = folder() / "metrics.csv"
-    content = metrics.read_bytes()
-    metrics.write_bytes({"cut": content[:40], "edited": content.replace(b"10,train_loss,", b"10,train_loss,0"),
-                         "removed": b""}[change])  # fmt: skip
-    if change == "removed":
-        metrics.unlink()
-    assert tfstudy(*command()) == 2
-    error = capsys.readouterr().err
-    assert f"{metrics} is damaged: it was changed after step 20 was saved; --restart" in error
-    metrics.write_bytes(content)
-    assert tfstudy(*command()) == 0
 
 
 def test_rows_after_the_checkpoint_are_dropped(tmp_path):

@@ -70,7 +70,6 @@ def result(
     by: Annotated[str, option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
     changes: Annotated[bool, option("--changes", help="Show what changed since: config, data and code.")] = False,
     log: Annotated[bool, option("--log", help="Print the end of the log.")] = False,
-    follow: Annotated[bool, option("--follow", help="Print the log until the process of the run ends.")] = False,
     format_: Format = "text",
     online: Online = False,
     results: Results = RESULTS,
@@ -82,19 +81,17 @@ def result(
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_run
 
-    views = {"OTHER": other, "--by": by, "--changes": changes, "--log or --follow": log or follow}
+    views = {"OTHER": other, "--by": by, "--changes": changes, "--log": log}
     if len(given := [name for name, value in views.items() if value]) > 1:
         raise UserError(f"{' and '.join(given)} can't be combined; choose one")
     as_json = is_json(format_)
-    if as_json and (by or log or follow):
+    if as_json and (by or log):
         raise UserError(f"{given[0]} does not apply to --format json, which has the values of all tags")
     path = find_run(results, run)
-    if log or follow:
+    if log:
         from tfstudy.runs.status import log_text
 
-        with suppress(KeyboardInterrupt):
-            for text in log_text(path, follow_run=follow):
-                print(text, end="", flush=True)
+        print(log_text(path))
     elif other:
         from tfstudy.report.run_changes import difference_lines, difference_values
 

@@ -154,11 +154,12 @@ MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Inst
 
 def run_options(devices: int, accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
     """Return how each run is executed; `UserError` for an unknown logger or instrument."""
-    from tfstudy.experiment.api import RunOptions
+    from tfstudy.experiment.api import RunOptions, check_loggers
     from tfstudy.instruments import parse_in_training
-    from tfstudy.training.logger_choice import parse_loggers
 
-    loggers, measured = parse_loggers(logger), parse_in_training(measure)
+    loggers = tuple(dict.fromkeys(name.strip() for name in logger.split(",") if name.strip()))
+    check_loggers(loggers)
+    measured = parse_in_training(measure)
     return RunOptions(devices=devices, accelerator=accelerator, loggers=loggers, measure=measured, execution=execution)
 
 

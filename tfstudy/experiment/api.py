@@ -5,6 +5,8 @@ Imports torch only to look for devices and when a run starts.
 
 import os
 import platform
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 ACCELERATORS = ("auto", "cpu", "cuda")
 EXECUTIONS = ("eager", "graphed")
+LOGGERS = ("tensorboard", "wandb", "mlflow")  # also the names of their packages
 
 
 class RunOptions(NamedTuple):
@@ -42,6 +45,15 @@ class RunOptions(NamedTuple):
 
 
 DEFAULTS = RunOptions()
+
+
+def check_loggers(names: Sequence[str]) -> None:
+    """`UserError` for an unknown logger, or one whose package is not installed. None is imported."""
+    for name in names:
+        one_of("logger", name, LOGGERS)
+    if missing := [name for name in names if not find_spec(name)]:
+        packages = " ".join(missing)
+        raise UserError(f"--logger {','.join(missing)}: not installed; to install it: pip install {packages}")
 
 
 def device_of(options: RunOptions) -> "torch.device":

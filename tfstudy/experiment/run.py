@@ -10,7 +10,7 @@ import torch
 from tfstudy.config.presets import about_preset
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
-from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
+from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, check_loggers, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, check_measured, find_reusable, reuse, train
@@ -25,7 +25,6 @@ from tfstudy.runs.studyfile import packed_in
 from tfstudy.runs.writer import RunFolder, run_folder, write_run
 from tfstudy.tasks.base import overlap, overlap_warning
 from tfstudy.training.fit import quiet
-from tfstudy.training.logger_choice import check_loggers
 
 
 class Outcome(NamedTuple):

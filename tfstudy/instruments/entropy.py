@@ -17,7 +17,7 @@ class Entropy(Instrument):
     """Mean entropy of attention weights, as a share of log T. Queries that see a single key are left out.
 
     `length` is the number of keys at the site: tokens of the source for encoder and cross-attention, otherwise of the
-    output. The chart has means over heads; `head_entropy` draws each head.
+    output. The chart has means over heads.
     """
 
     summary = "attention entropy by layer and length, mean over heads, as a share of log T"
@@ -26,20 +26,15 @@ class Entropy(Instrument):
     config: ExampleSettings
 
     def measure(self, subject: Subject) -> list[Row]:
-        return head_entropies(subject, self.config)
-
-
-def head_entropies(subject: Subject, settings: ExampleSettings) -> list[Row]:
-    """Return the mean entropy share of each head, by kind of attention, layer and length."""
-    shares: dict[tuple[str, int, int], list[Tensor]] = defaultdict(list)  # of each example and head
-    for site, weights, visible, _ in recorded_weights(subject, settings):
-        if weights.shape[-1] > 1:
-            shares[site.kind, site.layer, weights.shape[-1]].append(entropy_share(weights, visible))
-    rows: list[Row] = []
-    for (kind, layer, length), parts in sorted(shares.items()):
-        for head, share in enumerate(torch.cat(parts).mean(0).tolist(), 1):
-            rows.append({"kind": kind, "layer": layer, "head": head, "length": length, "entropy": share})
-    return rows
+        shares: dict[tuple[str, int, int], list[Tensor]] = defaultdict(list)  # of each example and head
+        for site, weights, visible, _ in recorded_weights(subject, self.config):
+            if weights.shape[-1] > 1:
+                shares[site.kind, site.layer, weights.shape[-1]].append(entropy_share(weights, visible))
+        return [
+            {"kind": kind, "layer": layer, "head": head, "length": length, "entropy": share}
+            for (kind, layer, length), parts in sorted(shares.items())
+            for head, share in enumerate(torch.cat(parts).mean(0).tolist(), 1)
+        ]
 
 
 def entropy_share(weights: Tensor, visible: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.store import has_weights, is_finished
 from tfstudy.runs.studyfile import exists, packed_runs, zip_names
 
-MAX_LINKS = 2
 LONGEST = 200  # characters of a path that a message quotes
 SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
@@ -73,8 +72,10 @@ def study_folder(study: str | Path, results: str | Path, several: bool = False) 
     root, name = Path(results), str(study)
     if not name:
         check_results_folder(root)
-        if not several:
-            _check_single(root)
+        parts = (path.relative_to(root).parts for path in (() if several else find_runs(root)))
+        found = dict.fromkeys(study for study, *others in parts if len(others) > 2)
+        if len(found) > 1:
+            raise UserError(f"name a study: {', '.join(found)}; or {quoted(root)} for all of them together")
         return root
     if name not in studies(root):
         folder, whole = Path(name).resolve(), root.resolve()
@@ -85,21 +86,13 @@ def study_folder(study: str | Path, results: str | Path, several: bool = False) 
     return find_study(root, name)
 
 
-def _check_single(root: Path) -> None:
-    """Raise `UserError` if there are runs of several studies in a folder of results."""
-    parts = (path.relative_to(root).parts for path in find_runs(root))
-    found = dict.fromkeys(study for study, *others in parts if len(others) > 2)
-    if len(found) > 1:
-        raise UserError(f"name a study: {', '.join(found)}; or {quoted(root)} for all of them together")
-
-
 def find_runs(root: Path) -> Iterator[Path]:
     """Every run under `root`, finished or not, in the order of their names, without archived runs and trials.
 
-    A packed run has the path that its folder had. Links to folders are followed, at most `MAX_LINKS` on the way to a
-    run, and never back to a folder on that way.
+    A packed run has the path that its folder had. A link directly in `root`, as to a study, is followed; links further
+    inside are not.
     """
-    return _merged(_find_runs(root, 0), packed_runs(root))
+    return _merged(_find_runs(root, follow_links=True), packed_runs(root))
 
 
 def _merged(folders: Iterator[Path], packed: list[Path]) -> Iterator[Path]:
@@ -107,7 +100,7 @@ def _merged(folders: Iterator[Path], packed: list[Path]) -> Iterator[Path]:
     return heapq.merge(folders, packed, key=lambda path: path.parts) if packed else folders
 
 
-def _find_runs(root: Path, links: int) -> Iterator[Path]:
+def _find_runs(root: Path, follow_links: bool = False) -> Iterator[Path]:
     if RUN.fullmatch(root.name) and any(os.path.lexists(f"{root}/{name}") for name in STARTED):
         if not is_archived(root):
             yield root
@@ -120,25 +113,16 @@ def _find_runs(root: Path, links: int) -> Iterator[Path]:
     if not is_archived(root) and any(entry.name in STARTED for entry in entries):
         yield root
     for entry in entries:
-        if not entry.name.startswith(".") and entry.name not in NO_STUDIES and _leads_to_folder(entry):
-            followed = links + entry.is_symlink()
-            if followed == links or (followed <= MAX_LINKS and not _loops(entry)):
-                inner = root / entry.name
-                runs = _find_runs(inner, followed)
-                yield from _merged(runs, packed_runs(inner, within=False)) if zip_names(inner) else runs
+        if not entry.name.startswith(".") and entry.name not in NO_STUDIES and _leads_to_folder(entry, follow_links):
+            inner = root / entry.name
+            yield from _merged(_find_runs(inner), packed_runs(inner, within=False) if zip_names(inner) else [])
 
 
-def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+def _leads_to_folder(entry: os.DirEntry[str], follow_links: bool = True) -> bool:
     try:
-        return entry.is_dir()
+        return entry.is_dir(follow_symlinks=follow_links)
     except OSError:  # a link to itself
         return False
-
-
-def _loops(link: os.DirEntry[str]) -> bool:
-    """Whether a link leads to a folder that contains it."""
-    parents = Path(os.path.abspath(link.path)).parents
-    return os.path.realpath(link.path) in {os.path.realpath(parent) for parent in parents}
 
 
 def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
@@ -157,60 +141,38 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
         [copies] = by_name.values()
         return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
     if by_name:
-        raise _ambiguous(text, [copies[0] for copies in by_name.values()], runs)
-    names = [*studies, *(form for path in runs for form in _forms(path))]
+        shown = [f"  {_unambiguous(copies[0], runs)}" for copies in list(by_name.values())[:SHOWN]]
+        more = [f"  ... and {len(by_name) - SHOWN} more"] if len(by_name) > SHOWN else []
+        message = f"{quoted(text, LONGEST)} matches {len(by_name)} runs; name one of them:"
+        raise UserError("\n".join([message, *shown, *more]))
+    names = [*studies, *(form for path in runs for form in _names(path))]
     what, forms = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
     raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, names, forms)}")
 
 
 def _matching(runs: Sequence[Path], words: Sequence[str]) -> dict[str, list[Path]]:
     """The runs that words name, with the copies of each, in the first of the ways in which the words name any."""
-    for matches in (_is_folder, _has_seed, _has_hash, _has_arch, _is_in_folder) if words[-1] else ():
-        by_name: dict[str, list[Path]] = {}
-        for path in runs:
-            if matches(path, words):
-                by_name.setdefault(path.name, []).append(path)
-        if by_name:
-            return by_name
-    return {}
+    ways: dict[int, dict[str, list[Path]]] = {}
+    for path in runs if words[-1] else ():
+        if (way := _way(path, words)) is not None:
+            ways.setdefault(way, {}).setdefault(path.name, []).append(path)
+    return ways[min(ways)] if ways else {}
 
 
-def _ambiguous(text: str, matches: Sequence[Path], runs: Sequence[Path]) -> UserError:
-    """The error that lists the first of several matching runs, each by a name that no other run has."""
-    shown = [f"  {_unambiguous(path, runs)}" for path in matches[:SHOWN]]
-    more = [f"  ... and {len(matches) - SHOWN} more"] if len(matches) > SHOWN else []
-    return UserError(
-        "\n".join([f"{quoted(text, LONGEST)} matches {len(matches)} runs; name one of them:", *shown, *more])
-    )
-
-
-def _unambiguous(path: Path, runs: Sequence[Path]) -> str:
-    """The shortest of the names of a run that no other run has; its path if there is none."""
-    return next((form for form in _names(path) if len(_matching(runs, form.split("/"))) == 1), str(path))
-
-
-def _is_folder(path: Path, words: Sequence[str]) -> bool:
-    return path.parts[-len(words) :] == tuple(words)
-
-
-def _has_seed(path: Path, words: Sequence[str]) -> bool:
-    run = RUN.fullmatch(path.name)
-    if not run or len(words) < 2 or words[-2] != path.parent.name or words[-1] not in (f"s{run['seed']}", run["seed"]):
-        return False
-    return _in_order(words[:-2], path.parts[-4:-2])
-
-
-def _has_hash(path: Path, words: Sequence[str]) -> bool:
-    run = RUN.fullmatch(path.name)
-    return bool(run and run["hash"].startswith(words[-1]) and _in_order(words[:-1], path.parts[-4:-1]))
-
-
-def _has_arch(path: Path, words: Sequence[str]) -> bool:
-    return bool(RUN.fullmatch(path.name)) and words[-1] == path.parent.name and _in_order(words[:-1], path.parts[-4:-2])
-
-
-def _is_in_folder(path: Path, words: Sequence[str]) -> bool:
-    return _in_order(words, path.parts[-4:-1])
+def _way(path: Path, words: Sequence[str]) -> int | None:
+    """How words name a run: by its folder (0), seed (1), hash (2), architecture (3), any folder (4); None if not."""
+    run, parts = RUN.fullmatch(path.name), path.parts[-4:-1]  # study, experiment, architecture
+    *outer, last = words
+    if path.parts[-len(words) :] == tuple(words):
+        return 0
+    arch, seed = path.parent.name, (f"s{run['seed']}", run["seed"]) if run else ()
+    if last in seed and outer and outer[-1] == arch and _in_order(outer[:-1], parts[:-1]):
+        return 1
+    if run and run["hash"].startswith(last) and _in_order(outer, parts):
+        return 2
+    if run and last == arch and _in_order(outer, parts[:-1]):
+        return 3
+    return 4 if _in_order(words, parts) else None
 
 
 def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
@@ -220,13 +182,14 @@ def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
 
 
 def _names(path: Path) -> list[str]:
-    """Names of a run, from the shortest to one that no other run of another hash has."""
+    """Names of a run, from the shortest to the longest; the fifth has no other run of another hash."""
     study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
-    seed, short, long = name.partition("-")[0], f"{study}/{arch}", f"{study}/{experiment}/{arch}"
-    return [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]
+    seed, _, digest = name.partition("-")
+    short, long = f"{study}/{arch}", f"{study}/{experiment}/{arch}"
+    names = [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]
+    return [*names, study, name, digest, f"{study}/{digest}"]
 
 
-def _forms(path: Path) -> list[str]:
-    study, _, _, name = ("", "", "", *path.parts)[-4:]
-    digest = name.partition("-")[2]
-    return [study, name, digest, f"{study}/{digest}", *_names(path)]
+def _unambiguous(path: Path, runs: Sequence[Path]) -> str:
+    """The shortest of the names of a run that no other run has; its path if there is none."""
+    return next((name for name in _names(path)[:5] if len(_matching(runs, name.split("/"))) == 1), str(path))

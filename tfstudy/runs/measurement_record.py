@@ -6,17 +6,14 @@ else, so the reader has bounds and checks of its own.
 
 import fcntl
 import hashlib
-import math
 import os
-import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from tfstudy.errors import UserError, one_of, quoted
+from tfstudy.errors import UserError, nearest, quoted
 from tfstudy.runs.files import BrokenError, check_writable, sealed, unsealed, write_atomically
 from tfstudy.runs.schema import FORMAT, Count
 from tfstudy.runs.store import UNREADABLE, read_result
@@ -25,14 +22,14 @@ from tfstudy.runs.studyfile import check_unpacked, exists, names_in, read_file
 FOLDER = "instruments"
 DIGITS = 6  # significant ones of a saved number
 MAX_ROWS = 50_000
-MAX_COLUMNS = 20
-MAX_LETTERS = 100  # of a text
 MAX_BYTES = 1 << 24
-NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)  # of an instrument, a column or a setting
 
-Cell = str | int | float
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z][A-Za-z0-9_]{0,63}\Z")]
+Text = Annotated[str, msgspec.Meta(max_length=100)]
+Cell = Text | int | float
+Cells = Annotated[list[Cell], msgspec.Meta(min_length=1, max_length=MAX_ROWS)]
 Row = dict[str, Cell]
-Value = str | bool | int | float
+Value = Text | bool | int | float
 Kind = Literal["line", "bar", "heatmap"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -76,12 +73,12 @@ class Measurement(msgspec.Struct, frozen=True):
     """What an instrument measured on a run: a table with a list of cells for each column."""
 
     run: str  # the hash of the run
-    instrument: str
+    instrument: Name
     version: int  # of the instrument
-    settings: dict[str, Value]
+    settings: dict[Name, Value]
     digest: str  # of the instrument, its version and its settings: measurements with the same one can be compared
     chart: Chart
-    columns: dict[str, list[Cell]]
+    columns: Annotated[dict[Name, Cells], msgspec.Meta(min_length=1, max_length=20)]
     note: str = ""  # what the rows lack for this model and why, if anything
     examples: Count = 0  # that were read, which may be fewer than the settings ask for; 0: not recorded
 
@@ -104,9 +101,10 @@ class Measurement(msgspec.Struct, frozen=True):
         columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
         digest = settings_digest(instrument, version, settings)
         record = cls(run, instrument, version, dict(settings), digest, chart, columns, note, examples)
-        if problem := _misfit(record):
-            raise UserError(f"the measurement {instrument} can't be used: {problem}")
-        return record
+        try:
+            return _decoded(msgspec.json.encode(record))
+        except msgspec.ValidationError as error:  # such as for nan, which is encoded as null
+            raise UserError(f"the measurement {instrument} can't be used: {error}") from None
 
     def rows(self) -> list[Row]:
         """The table as a list of rows."""
@@ -138,7 +136,7 @@ def settings_digest(instrument: str, version: int, settings: Mapping[str, Value]
 def saved_instruments(run: Path) -> list[str]:
     """Return the names of the instruments whose measurements are saved in a run folder, sorted."""
     names = (name.removesuffix(".json") for name in names_in(run / FOLDER) if name.endswith(".json"))
-    return [name for name in names if NAME.fullmatch(name)]
+    return [name for name in names if name.isidentifier() and name.isascii()]
 
 
 def read_measurement(run: Path, instrument: str) -> Measurement:
@@ -152,13 +150,11 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
     result = read_result(run)
     try:
         content = read_file(file, MAX_BYTES)
-        record = RECORDS.decode(unsealed(content, file) if result.format == FORMAT else content)
+        record = _decoded(unsealed(content, file) if result.format == FORMAT else content)
     except (OSError, BrokenError, *UNREADABLE) as error:
         raise UserError(f"{file} is broken ({error})") from None
     if record.instrument != instrument:
         raise UserError(f"{file} is broken (it is of the instrument {quoted(record.instrument)})")
-    if problem := _misfit(record):
-        raise UserError(f"{file} is broken ({problem})")
     if record.run != result.run:
         raise UserError(f"{file} belongs to another run ({quoted(record.run[:8])})")
     return record
@@ -182,31 +178,22 @@ def save_measurement(run: Path, record: Measurement) -> Path:
     return folder / f"{record.instrument}.json"
 
 
-def _misfit(record: Measurement) -> str:
-    """Why a measurement can't be used; empty if it can."""
-    names = [record.instrument, *record.settings, *record.columns]
-    if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
-        return f"the name {quoted(wrong)}"
+def _decoded(content: bytes) -> Measurement:
+    """The measurement in a JSON object; `msgspec.ValidationError` if it can't be used."""
+    record, problem = RECORDS.decode(content), ""
     if record.digest != settings_digest(record.instrument, record.version, record.settings):
-        return "the digest is not that of its settings"
-    counts = {len(cells) for cells in record.columns.values()}
-    if len(counts) != 1 or not 1 <= max(counts) <= MAX_ROWS or len(record.columns) > MAX_COLUMNS:
-        return f"no columns or more than {MAX_COLUMNS}, of different lengths, no rows or more than {MAX_ROWS:,}"
-    for cell in (*record.settings.values(), *chain.from_iterable(record.columns.values())):
-        if isinstance(cell, str) and len(cell) > MAX_LETTERS:
-            return f"the text {quoted(cell)} is too long"
-        if not isinstance(cell, str) and not math.isfinite(cell):
-            return f"the number {cell}"
-    try:
-        for name in record.chart.columns:
-            one_of("column of the chart", name, record.columns)
-    except UserError as error:
-        return str(error)
-    if not record.chart.x:
-        return "the chart has no column x"
-    if not record.chart.value or any(isinstance(cell, str) for cell in record.columns[record.chart.value]):
-        return "the chart has no column with a number for each row"
-    return ""
+        problem = "the digest is not that of its settings"
+    elif len({len(cells) for cells in record.columns.values()}) > 1:
+        problem = "the columns have different lengths"
+    elif unknown := [name for name in record.chart.columns if name not in record.columns]:
+        problem = f"unknown column of the chart {quoted(unknown[0])}{nearest(unknown[0], record.columns)}"
+    elif not record.chart.x or not record.chart.value:
+        problem = "the chart has no column for x or for the number"
+    elif any(isinstance(cell, str) for cell in record.columns[record.chart.value]):
+        problem = f"the column {record.chart.value} has no number for each row"
+    if problem:
+        raise msgspec.ValidationError(problem)
+    return record
 
 
 def _rounded(cell: Cell) -> Cell:

@@ -68,19 +68,8 @@ class SplitScores(Slice, frozen=True, kw_only=True):
     @classmethod
     def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
         """The scores of an `evaluation.Evaluation.summary`."""
-        return cls(
-            n=summary["n"],
-            metrics=summary.get("metrics", {}),
-            exact_match_interval=summary.get("exact_match_interval"),
-            role=role,
-            examples=summary.get("examples", ""),
-            limit_hits=summary.get("limit_hits", 0),
-            baselines=summary.get("baselines", {}),
-            errors=summary.get("errors", {}),
-            predictions=summary.get("predictions", ""),
-            mean_over_lengths=summary.get("mean_over_lengths", {}),
-            encoded_slices=msgspec.Raw(msgspec.json.encode(summary.get("slices", {}))),
-        )
+        own = {key: value for key, value in summary.items() if key in cls.__struct_fields__}
+        return cls(role=role, encoded_slices=msgspec.Raw(msgspec.json.encode(summary.get("slices", {}))), **own)
 
 
 class AtLength(TypedDict):
@@ -128,7 +117,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """`result.json`: what a finished run is, and what it measured.
 
-    It is a line in the interpreter, the table of its metrics if printed, and an HTML table in a notebook.
+    It is a line in the interpreter, a table of its metrics if printed, and the same as HTML in a notebook.
     """
 
     format: int = FORMAT

@@ -5,9 +5,7 @@ grid gave it up or one of its files is damaged, pending if a grid planned it and
 interrupted.
 """
 
-import os
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,11 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import BrokenError, is_locked, open_file
+from tfstudy.runs.files import BrokenError, is_locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.schema import Progress, Result
-from tfstudy.runs.store import UNREADABLE, Run, failure_of, last_lines, open_run, read_progress
-from tfstudy.runs.studyfile import exists, read_file
+from tfstudy.runs.store import UNREADABLE, failure_of, last_lines, open_run, read_progress
+from tfstudy.runs.studyfile import read_file
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
@@ -79,33 +77,19 @@ def run_status(path: Path) -> RunStatus | None:
 
 def status_and_result(path: Path) -> tuple[RunStatus | None, Result | None]:
     """The state of the run in this folder and its result, if it has one that is sound; both from one reading."""
-    run = open_run(path)
-    if run.result:
-        return _finished(path, run.result), run.result
-    return _unfinished(run), None
-
-
-def _unfinished(run: Run) -> RunStatus | None:
-    path, progress = run.path, read_progress(run.path) or Progress(steps=0)
+    run, ended = open_run(path), None
+    if result := run.result:
+        with suppress(ValueError):  # records of older code do not have it
+            ended = datetime.fromisoformat(result.finished).timestamp()
+        state, seconds, step = result.status, result.seconds, result.step
+        return RunStatus(path, state, ended, seconds, step, step, task=result.task), result
+    progress = read_progress(path) or Progress(steps=0)
+    status = RunStatus(path, INTERRUPTED, step=progress.step, steps=progress.steps)
     if is_locked(path):
-        return RunStatus(path, RUNNING, step=progress.step, steps=progress.steps, seconds_left=seconds_left(progress))
+        return status._replace(state=RUNNING, seconds_left=seconds_left(progress)), None
     if failure := run.broken or failure_of(run):
-        return RunStatus(path, FAILED, step=progress.step, steps=progress.steps, reason=str(failure))
-    if run.config:
-        return RunStatus(path, INTERRUPTED, step=progress.step, steps=progress.steps)
-    return None
-
-
-def _finished(path: Path, result: Result) -> RunStatus:
-    state = DIVERGED if result.status == DIVERGED else FINISHED
-    return RunStatus(path, state, _seconds(result.finished), result.seconds, result.step, result.step, task=result.task)
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+        return status._replace(state=FAILED, reason=str(failure)), None
+    return (status if run.config else None), None
 
 
 def seconds_left(progress: Progress) -> float | None:
@@ -116,39 +100,9 @@ def seconds_left(progress: Progress) -> float | None:
     return max(0.0, seconds - (time.time() - progress.updated))
 
 
-def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[str]:
-    """Yield the last lines of the log, with `follow_run` what is added to it, and why the run failed if it did.
-
-    `UserError` if there is nothing to yield: no log, no failure, and no process that `follow_run` could wait for.
-    """
-    log = path / "train.log"
-    failure = failure_of(open_run(path))
-    if not (exists(log) or failure or (follow_run and is_locked(path))):
+def log_text(path: Path) -> str:
+    """The last lines of the log, and why the run failed if it did; `UserError` if there is neither."""
+    lines, failure = last_lines(path), failure_of(open_run(path))
+    if not (lines or failure):
         raise UserError(f"{path} has no log")
-    size = log.lstat().st_size if os.path.lexists(log) else 0
-    yield from (f"{line}\n" for line in last_lines(path, count))
-    if follow_run:
-        yield from follow(path, size)
-    if failure := failure_of(open_run(path)):
-        yield f"failed: {failure}\n"
-
-
-def follow(path: Path, size: int, interval: float = 0.5) -> Iterator[str]:
-    """Yield what is added to the log after its first `size` bytes, until no process works on the run.
-
-    `interval` is in seconds.
-    """
-    while True:
-        working = is_locked(path)  # checked before reading: a process that ends now has already written its last lines
-        try:
-            with open_file(path / "train.log") as file:
-                file.seek(size)
-                added = file.read()
-        except (OSError, BrokenError):
-            added = b""
-        if added:
-            size += len(added)
-            yield added.decode(errors="replace")
-        if not working:
-            return
-        time.sleep(interval)
+    return "\n".join([*lines, *([f"failed: {failure}"] if failure else [])])

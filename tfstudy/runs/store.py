@@ -27,7 +27,6 @@ from tfstudy.runs.files import (
     command_again,
     digest_of,
     is_locked,
-    open_file,
     resuming_command,
     unsealed,
 )
@@ -57,7 +56,6 @@ CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
 MAX_CONFIG = 1 << 20  # bytes of config.yaml
 MAX_BYTES = 1 << 26  # of each other file but the predictions
 MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked
-LINE = 200  # bytes of a line of a log, about
 METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?))", re.ASCII)
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a RecursionError: too deeply nested
 RESULTS = msgspec.json.Decoder(Result)
@@ -318,11 +316,8 @@ def has_weights(path: Path) -> bool:
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
-    """The last lines of the log."""
+    """The last lines of the log; empty without one that can be read."""
     try:
-        with open_file(path / "train.log") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LINE * count))
-            content = file.read(LINE * count)
-    except (OSError, BrokenError):
-        content = b"" if path.is_dir() else read_bytes(path / "train.log")[-LINE * count :]
-    return content.decode(errors="replace").splitlines()[-count:]
+        return read_bytes(path / "train.log").decode(errors="replace").splitlines()[-count:]
+    except BrokenError:
+        return []

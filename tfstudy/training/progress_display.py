@@ -1,32 +1,26 @@
-"""How far training or an evaluation is: a bar on a terminal, a line that changes in a notebook, otherwise a line now
-and then. Imports no Lightning."""
+"""How far training or an evaluation is: a bar on a terminal, a line now and then elsewhere. Imports no Lightning."""
 
 import sys
 import time
-from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 LINE_INTERVAL = 10.0  # seconds between two lines without a terminal
 BAR_INTERVAL = 0.2  # seconds between two updates of the bar
-NOTEBOOK_INTERVAL = 1.0  # seconds between two updates of the line in a notebook
 
 
 class ProgressDisplay:
     """Shows `TITLE: 1,024 of 3,000 UNIT, TEXT, 16 s left`, at most five times a second on a terminal.
 
-    In a notebook it is one line, updated every second, that stays. Elsewhere it prints a line at most every ten
-    seconds. A context manager that removes the bar at its end.
+    Elsewhere, as in a notebook, it prints a line at most every ten seconds. A context manager that removes the bar.
     """
 
     def __init__(self, title: str, total: int, unit: str, done: int = 0) -> None:
         self._title, self._total, self._unit, self._first = title, total, unit, done
         self._bar: Progress | None = None
-        self._line: Callable[[str], None] | None = None
         self._terminal = sys.stdout.isatty()
-        self._notebook = in_notebook()
-        self._interval = BAR_INTERVAL if self._terminal else NOTEBOOK_INTERVAL if self._notebook else LINE_INTERVAL
+        self._interval = BAR_INTERVAL if self._terminal else LINE_INTERVAL
         self._started = self._shown = time.monotonic()
 
     @property
@@ -56,10 +50,6 @@ class ProgressDisplay:
         self.update(done, f"{done / max(self.seconds, 1e-9):,.0f}/s", share)
 
     def _show(self, done: int, text: str) -> None:
-        if self._notebook:
-            self._line = self._line or notebook_line()
-            self._line(f"{self._title}: {text}")
-            return
         if not self._terminal:
             print(f"{self._title}: {text}", flush=True)
             return
@@ -71,10 +61,7 @@ class ProgressDisplay:
         self._bar.update(self._bar.task_ids[0], completed=done, text=text)
 
     def stop(self, done: int | None = None) -> None:
-        """Remove the bar; with `done` after a last update. A line in a notebook stays and shows how long it took."""
-        if self._line and done is not None:
-            self._line(f"{self._title}: {done:,} {self._unit} in {self.seconds:,.0f} s")
-        self._line = None
+        """Remove the bar; with `done` after a last update."""
         if self._bar:
             if done is not None:
                 self._show(done, f"{done:,} of {self._total:,} {self._unit}")
@@ -84,23 +71,5 @@ class ProgressDisplay:
     def __enter__(self) -> "ProgressDisplay":
         return self
 
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        self.stop(self._total if self._line and not error else None)
-
-
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-
-
-def notebook_line() -> Callable[[str], None]:
-    """Return a function that shows a line in the output of the current cell, and replaces it when called again."""
-    from IPython.display import display
-
-    handle = display({"text/plain": ""}, raw=True, display_id=True)
-
-    def show(text: str) -> None:
-        handle.update({"text/plain": text}, raw=True)
-
-    return show
+    def __exit__(self, *_: object) -> None:
+        self.stop()
