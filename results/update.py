@@ -67,7 +67,11 @@ FIGURES = (  # file, then the command that draws it
     ("distances/gradient.png", "measure", "distances", "gradient_by_distance", "--quiet"),
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
-TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
+TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
+LEGEND = (
+    "\nHow intervals, letters and q are computed: [statistics](../../docs/concepts/statistics.md). "
+    "How runs are trained and evaluated: [protocol](../../docs/concepts/protocol.md).\n"
+)
 CLAIMS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
 STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
 TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
@@ -124,7 +128,7 @@ def documents() -> Iterator[tuple[Path, str]]:
     for study, options in TABLES.items():
         page = RESULTS / study / "README.md"
         table = output("table", study, *options, "--format", "md")
-        yield page, TABLE.sub(lambda _, table=table: table, page.read_text(encoding="utf-8"), count=1)
+        yield page, TABLE.sub(lambda _, table=table: table + LEGEND, page.read_text(encoding="utf-8"), count=1)
     yield RESULTS / "claims.md", output("claims")
     page = RESULTS / "README.md"
     table = decided_claims()

@@ -10,6 +10,7 @@ from tfstudy.analysis.summary import more_seeds, swapped
 from tfstudy.errors import UserError
 from tfstudy.report.tables import Table, to_text
 from tfstudy.report.tables import read_table as table
+from tfstudy.report.wide import MANY, wide
 
 
 def markdown(table: Table) -> str:
@@ -27,8 +28,8 @@ def test_a_row_is_mean_and_interval_over_seeds_beside_figures_of_the_same_metric
     assert cells["n"] == "3"
     assert cells["exact match"] == "40.0 [0.0, 89.7]"  # t = 4.303, 20 / sqrt 3: to -9.7, which no share is
     assert cells["published"] == "13.8 [lake-2018]†"
-    assert cells["oracle length"] == "60.0"
-    assert cells["published, oracle length"] == "23.6 [lake-2018]†"
+    assert cells["oracle length, EOS forbidden"] == "60.0"
+    assert cells["published, oracle length, EOS forbidden"] == "23.6 [lake-2018]†"
 
 
 def test_one_seed_and_equal_seeds_have_the_interval_within_a_run(tmp_path):
@@ -142,14 +143,64 @@ def test_a_baseline_may_be_another_condition_on_each_test_set_and_is_the_one_wit
     ]
 
 
+def two_tasks(folder):
+    """Two widths of a Transformer on two test sets of copying, and an LSTM on one of SCAN, three seeds each."""
+    records = [
+        result(seed, share, task="copying", split="copy", arch="transformer", experiment=dim, run=f"{dim}{seed}")
+        for dim, share in (("8", 0.5), ("16", 0.9))
+        for seed in range(3)
+    ]
+    for one in records:
+        part = one["splits"]["test"]
+        longer = part | {"metrics": part["metrics"] | {"exact_match": 0.1 * (one["seed"] + 1)}}
+        one["splits"] = {"test": part, "test_long": longer}
+    return write(folder, *records, *(result(seed, 0.2) for seed in range(3)))
+
+
+def test_a_task_has_a_table_with_a_row_for_each_condition_and_a_column_for_each_test_set(tmp_path):
+    found = table(two_tasks(tmp_path))
+    first, second = sorted(wide(found), key=lambda cells: cells.title)
+    assert [first.title, second.title] == ["exact match on copying copy", "exact match on scan"]
+    assert list(first.frame) == ["architecture", "dim", "test", "long", "parameters"]
+    assert list(first.frame["dim"]) == ["8", "16"]  # by their size
+    means = {(row.label, row.test): row.mean for row in found.rows.itertuples()}
+    for i, dim in enumerate(first.frame["dim"]):
+        for head, test in (("test", "test"), ("long", "test_long")):
+            own = float(first.frame[head][i].partition(" ")[0])
+            assert own == pytest.approx(means[f"transformer dim={dim}", test], abs=0.05)
+    assert first.bold["test"] == [False, True]
+    assert not any(first.bold["long"])
+
+
+@pytest.mark.parametrize("count", [3, MANY + 1])
+def test_every_number_of_the_long_table_is_in_the_wide_one(tmp_path, count):
+    """In a row and a column that name it, also where test sets are rows since they are many."""
+    records = []
+    for arch in ("cnn", "lstm"):
+        for seed in range(2):
+            one = result(seed, 0.5, arch=arch, experiment=arch, run=f"{arch}{seed}")
+            part = one["splits"]["test"]
+            one["splits"] = {
+                f"test_{n}": part | {"metrics": {"exact_match": (n + (arch == "cnn") / 2 + seed / 100) / 10}}
+                for n in range(count)
+            }
+            records.append(one)
+    found = table(write(tmp_path, *records))
+    [cells] = wide(found)
+    frame = cells.frame.set_index("architecture" if count == 3 else "test set")
+    frame = frame if count == 3 else frame.T
+    for row in found.rows.itertuples():
+        assert frame[row.test.removeprefix("test_")][row.arch].startswith(f"{row.mean:.1f} ")
+
+
 def test_what_is_left_out_is_named(tmp_path):
     study = write(tmp_path, result(0), result(1, smoke=True), result(2, tuning=True))
     unfinished = study / "scan-length" / "cnn" / "s0-0a"
     unfinished.mkdir(parents=True)
     (unfinished / "config.yaml").write_text("")
-    text = markdown(table(study))
+    assert "left out (tuning trial): scan-length/lstm/s2-" in markdown(table(study))
+    text = to_text(table(study), "md", notes=True)
     assert "left out (smoke run): scan-length/lstm/s1-" in text
-    assert "left out (tuning trial): scan-length/lstm/s2-" in text
     assert "left out (not finished): scan-length/cnn/s0-0a" in text
     assert "1 run, 1 seed per condition; cpu" in text
     assert "evaluated once per run\n" in text

@@ -51,6 +51,7 @@ def table(
     baseline: Baseline = "",
     columns: Annotated[str, option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
     seeds: Annotated[bool, option("--seeds", help="Also show the result of each seed.")] = False,
+    notes: Annotated[bool, option("--notes", help="All notes on how the numbers were obtained.")] = False,
     format_: Annotated[
         str, option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
     ] = "",
@@ -60,7 +61,8 @@ def table(
 ) -> None:
     """Print the results of a study as a table.
 
-    One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
+    A row for each condition, a column for each test set: the mean over seeds with its interval, letters that say which
+    conditions differ, and published results.
     """
     from tfstudy.report.tables import FORMATS, print_table, read_table, to_text
     from tfstudy.report.terminal import Terminal
@@ -73,9 +75,9 @@ def table(
         raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
     found = read_table(study_folder(study, results), by, metric, baseline, columns, seeds)
     if name == "text" and sys.stdout.isatty():
-        print_table(found, Terminal())
+        print_table(found, Terminal(), notes)
     else:
-        print(to_text(found, name, caption, label), end="")
+        print(to_text(found, name, caption, label, notes), end="")
 
 
 @app.command()

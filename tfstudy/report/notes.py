@@ -29,13 +29,14 @@ SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % in
 EXPLAINED = (  # columns, by key, and what they are
     (
         ["oracle_length"],
-        "oracle length: exact match if outputs can't end before the length of the target and stop there",
+        "oracle length, EOS forbidden: exact match if no output can end before the length of the target, where it is "
+        "stopped; not the share of outputs that are right up to that length, with what follows cut off",
     ),
     (["L90", "L50"], "L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"),
 )
-# kinds of notes; the first three are what the reader of a printed table must know
-MEAN, TESTS, SIGN, CONDITIONS, COLUMNS, PUBLISHED, RUNS, LEFT_OUT = (
-    "mean", "tests", "sign", "conditions", "columns", "published", "runs", "left out",
+# kinds of notes; warnings, and what is left out, are shown under every table
+MEAN, TESTS, CONDITIONS, COLUMNS, PUBLISHED, RUNS, WARNING, LEFT_OUT = (
+    "mean", "tests", "conditions", "columns", "published", "runs", "warning", "left out",
 )  # fmt: skip
 
 
@@ -79,9 +80,10 @@ def table_notes(
         )
     kinds = {
         MEAN: [mean], TESTS: _tests(rows, pairs, "difference" in columns), CONDITIONS: about, COLUMNS: explained,
-        PUBLISHED: sources, RUNS: _runs(runs, rows), LEFT_OUT: study.left_out_notes(),
+        PUBLISHED: sources,
     }  # fmt: skip
-    return [Note(kind, text) for kind, texts in kinds.items() for text in texts]
+    notes = [Note(kind, text) for kind, texts in kinds.items() for text in texts]
+    return [*notes, *_runs(runs, rows), *(Note(LEFT_OUT, text) for text in study.left_out_notes())]
 
 
 def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: bool) -> list[str]:
@@ -101,8 +103,8 @@ def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: b
     return lines
 
 
-def _runs(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[str]:
-    """Return how the runs were trained and evaluated, which diverged, and which are outdated."""
+def _runs(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note]:
+    """Return how the runs were trained and evaluated, and as warnings which diverged and which are outdated."""
     results, finished = [run.result for run in runs], [run for run in runs if run.finished]
     reads = [count for run in finished for count in run.test_reads().values()]
     read_note = "each test set was evaluated once per run" if reads else "number of test evaluations unknown"
@@ -120,27 +122,37 @@ def _runs(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[str]:
     for result in results:
         for name, signature in result.signatures.items():
             signatures.setdefault(name, {}).setdefault(signature, {})[result.corpus or result.split] = None
-    lines = [
-        f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
-        f"{several(r.decode.method for r in results)}, free-running until EOS; {read_note}",
+    overlap = (
         f"{'WARNING: ' * bool(overlaps)}held-out examples whose source occurs in training: {overlaps:,} "
-        f"(in {plural(tests, 'evaluated test set')})",
-        f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in rows], 'seed')} per condition; "
-        f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; "
-        + (", ".join(sorted(versions, reverse=True)) or "versions unknown"),
-        *(
-            f"{name}: " + "; ".join(f"{text}{f' ({several(places)})' * (len(own) > 1)}" for text, places in own.items())
-            for name, own in signatures.items()
+        f"(in {plural(tests, 'evaluated test set')})"
+    )
+    notes = [
+        Note(
+            RUNS,
+            f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
+            f"{several(r.decode.method for r in results)}, free-running until EOS; {read_note}",
+        ),
+        Note(WARNING if overlaps else RUNS, overlap),
+        Note(
+            RUNS,
+            f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in rows], 'seed')} per condition; "
+            f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; "
+            + (", ".join(sorted(versions, reverse=True)) or "versions unknown"),
         ),
     ]
+    for name, own in signatures.items():
+        places = [f"{text}{f' ({several(where)})' * (len(own) > 1)}" for text, where in own.items()]
+        notes.append(Note(RUNS, f"{name}: {'; '.join(places)}"))
+    warnings = []
     if diverged := len(runs) - len(finished):
-        lines.append(f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}")
+        warnings.append(f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}")
     # outdated and current runs are different conditions
     outdated = Counter(filter(None, ("; ".join(run.outdated()) for run in runs)))
     missing = Counter(filter(None, (run.missing_plugin() for run in runs)))
     of_all = f"of {plural(len(runs), 'run')}"
-    lines += [f"{n} {of_all} outdated: {reason} (`tfstudy result RUN --changes`)" for reason, n in outdated.items()]
-    return lines + [f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()]
+    warnings += [f"{n} {of_all} outdated: {reason} (`tfstudy result RUN --changes`)" for reason, n in outdated.items()]
+    warnings += [f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()]
+    return [*notes, *(Note(WARNING, text) for text in warnings)]
 
 
 def source_notes(quoted: Iterable[Quotation]) -> list[str]:

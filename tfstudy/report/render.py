@@ -27,49 +27,57 @@ NARROWEST = 5  # characters of a column on a terminal
 NEEDS = "% needs \\usepackage{booktabs}"
 
 
+class Written(str):
+    """A text that is in the markup of the table's format already."""
+
+
 class Cells(NamedTuple):
     """A table as texts, and how it may be laid out."""
 
     frame: "pd.DataFrame"  # a column of texts for each key
     heads: Mapping[str, str]  # as printed, by key
+    title: str = ""
     left: frozenset[str] = frozenset()  # columns that are aligned to the left
-    bold: tuple[str, Sequence[bool]] = ("", ())  # a column, and in which rows it is bold
+    bold: Mapping[str, Sequence[bool]] = {}  # columns, and in which rows each is bold
     breaks: frozenset[int] = frozenset()  # rows before which LaTeX leaves a space
-    markup: frozenset[str] = frozenset()  # columns that are in the format's own markup
     folded: frozenset[str] = frozenset()  # columns whose cells a terminal may fold
     left_out: Sequence[str] = ()  # of what is too wide for a terminal, in this order
-    left_out_last: Sequence[str] = ()  # if it is too wide even when folded
+    left_out_last: Sequence[Sequence[str]] = ()  # those that go together, if it is too wide even when folded
 
     def texts(self, bold: str, escape: Callable[[str], str] = str) -> "pd.DataFrame":
         """Return the texts, each escaped, with the bold ones in this markup, under the heads as printed."""
         out = self.frame.copy()
         for key in out.columns:
-            if key not in self.markup:
-                out[key] = out[key].map(escape)
-        column, rows = self.bold
-        if column in out.columns:
-            marked = [bold.format(text) if text and own else text for text, own in zip(out[column], rows, strict=True)]
-            out[column] = marked
+            texts = [text if isinstance(text, Written) else escape(text) for text in out[key]]
+            strong = self.bold.get(key, [False] * len(texts))
+            out[key] = [bold.format(text) if text and own else text for text, own in zip(texts, strong, strict=True)]
         return out.rename(columns=dict(self.heads))
 
 
-def render(cells: Cells, notes: Sequence[str], format: str, caption: str = "", label: str = "", below: str = "") -> str:
-    """Return a table and its notes in a format: `md`, `tex`, `html`, or `text` for a terminal.
+def render(
+    tables: Sequence[Cells], notes: Sequence[str], format: str, caption: str = "", label: str = "", below: str = ""
+) -> str:
+    """Return tables, each below its title, and their notes in a format: `md`, `tex`, `html`, or `text` for a terminal.
 
     LaTeX has the notes as comments; with a caption or a label it is a `table`, with the text `below` it. `UserError`
     for a label that LaTeX can't read.
     """
     if format == "md":
-        texts = cells.texts("**{}**", without_links)
-        rows = texts.itertuples(index=False, name=None)
-        return f"{markdown_table([str(head) for head in texts], rows)}\n\n{markdown_list(map(without_links, notes))}\n"
+        blocks = []
+        for cells in tables:
+            texts = cells.texts("**{}**", without_links)
+            heads, rows = [without_links(head) for head in texts], texts.itertuples(index=False, name=None)
+            blocks += [without_links(cells.title), markdown_table(heads, rows)]
+        return "\n\n".join(filter(None, [*blocks, markdown_list(map(without_links, notes))])) + "\n"
     if format == "html":
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        return f"{_styler(cells, '<strong>{}</strong>', html.escape).to_html(exclude_styles=True)}<ul>{items}</ul>\n"
+        titles = [f"<p>{html.escape(cells.title)}</p>\n" * bool(cells.title) for cells in tables]
+        written = [_styler(cells, "<strong>{}</strong>", html.escape).to_html(exclude_styles=True) for cells in tables]
+        return "".join(title + text for title, text in zip(titles, written, strict=True)) + f"<ul>{items}</ul>\n"
     if format == "tex":
-        return _latex(cells, notes, caption, label, below)
+        return _latex(tables, notes, caption, label, below)
     out = StringIO()
-    show(cells, notes, Terminal(file=out, force_terminal=False, force_jupyter=False, color_system=None))
+    show(tables, notes, Terminal(file=out, force_terminal=False, force_jupyter=False, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -78,23 +86,28 @@ def _styler(cells: Cells, bold: str, escape: Callable[[str], str]) -> "Styler":
     return texts.rename(columns=escape).style.hide(axis="index")
 
 
-def _latex(cells: Cells, notes: Sequence[str], caption: str, label: str, below: str) -> str:
+def _latex(tables: Sequence[Cells], notes: Sequence[str], caption: str, label: str, below: str) -> str:
+    """Return a `tabular` for each table; with a caption or a label all of them in one `table`."""
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
-    texts = cells.texts(r"\textbf{{{}}}", escape_latex)
-    first = [("\\addlinespace\n" if i in cells.breaks else "") + protected(t) for i, t in enumerate(texts.iloc[:, 0])]
-    texts.isetitem(0, first)
-    aligned = "".join("l" if key in cells.left else "r" for key in cells.frame)
-    styler = texts.rename(columns=lambda head: protected(escape_latex(head))).style.hide(axis="index")
-    whole = bool(caption or label)
-    text = styler.to_latex(
-        column_format=aligned, hrules=True, caption=escape_latex(caption) or None, label=label or None,
-        environment="table" if whole else None, position_float="centering" if whole else None,
-    )  # fmt: skip
-    if whole:
-        end = r"\end{table}"
-        text = text.replace(end, rf"\par\smallskip{{\footnotesize {escape_latex(below)}.\par}}" + f"\n{end}")
-    return "\n".join([NEEDS, *(f"% {' '.join(note.split())}" for note in notes), text])
+    comments = [NEEDS, *(f"% {' '.join(note.split())}" for note in notes)]
+    written = []
+    for cells in tables:
+        texts = cells.texts(r"\textbf{{{}}}", escape_latex)
+        first = [
+            ("\\addlinespace\n" if i in cells.breaks else "") + protected(t) for i, t in enumerate(texts.iloc[:, 0])
+        ]
+        texts.isetitem(0, first)
+        aligned = "".join("l" if key in cells.left else "r" for key in cells.frame)
+        styler = texts.rename(columns=lambda head: protected(escape_latex(head))).style.hide(axis="index")
+        title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if len(tables) > 1 and cells.title else ""
+        written.append(title + styler.to_latex(column_format=aligned, hrules=True))
+    text = "\\par\\medskip\n".join(written)
+    if caption or label:
+        head = rf"\caption{{{escape_latex(caption)}}}" * bool(caption) + rf"\label{{{label}}}" * bool(label)
+        foot = rf"\par\smallskip{{\footnotesize {escape_latex(below)}.\par}}"
+        text = "\n".join([r"\begin{table}", r"\centering", head, text + foot, r"\end{table}", ""])
+    return "\n".join([*comments, text])
 
 
 def protected(cell: str) -> str:
@@ -105,30 +118,40 @@ def protected(cell: str) -> str:
 # For a terminal
 
 
-def show(cells: Cells, notes: Sequence[str], console: Console, fixed: bool = False) -> None:
-    """Print a table as wide as the console and its notes; what does not fit is left out unless it is `fixed`."""
+def show(tables: Sequence[Cells], notes: Sequence[str], console: Console, fixed: bool = False) -> None:
+    """Print tables as wide as the console and their notes; what does not fit is left out unless it is `fixed`."""
+    for cells in tables:
+        if cells.title and len(tables) > 1:
+            console.print(Text(cells.title, style="bold"))
+        notes = [*_show(cells, console, fixed), *notes]
+    for text in notes:
+        note = RichTable.grid(padding=(0, 1, 0, 0))  # wrapped and indented after its bullet
+        note.add_row(Text("-"), Text(text, style="dim"))
+        console.print(note)
+
+
+def fits(tables: Sequence[Cells], width: int) -> bool:
+    """Whether so many characters show tables as they are."""
+    return all(joined_width([_widths(cells, key)[0] for key in cells.frame]) <= width for cells in tables)
+
+
+def _show(cells: Cells, console: Console, fixed: bool) -> list[str]:
+    """Print a table, and return a note on the columns that it lacks."""
     kept = {str(key): _widths(cells, str(key)) for key in cells.frame}
-    left_out = [(key, 0) for key in cells.left_out] + [(key, 1) for key in cells.left_out_last]
-    for key, folded in left_out if not fixed else ():
+    left_out = [((key,), 0) for key in cells.left_out] + [(keys, 1) for keys in cells.left_out_last]
+    for keys, folded in left_out if not fixed else ():
         if joined_width([widths[folded] for widths in kept.values()]) <= console.width:
             break
-        kept.pop(key, None)
+        for key in keys:
+            kept.pop(key, None)
     console.print(_rich(cells, kept, console.width))
     console.print()
     names = []
     for key in (str(key) for key in cells.frame if key not in kept):
         same = set(cells.frame[key])
         names.append(f"{key} (all {same.pop()})" if len(same) == 1 and key == "preset" else key)
-    if names:
-        notes = [
-            f"left out to fit {console.width} characters: {', '.join(names)}; --format md shows all columns, --columns "
-            "arch,result,... those that you name",
-            *notes,
-        ]
-    for text in notes:
-        note = RichTable.grid(padding=(0, 1, 0, 0))  # wrapped and indented after its bullet
-        note.add_row(Text("-"), Text(text, style="dim"))
-        console.print(note)
+    more = "--format csv has all columns, --columns arch,result,... shows those that you name"
+    return [f"left out to fit {console.width} characters: {', '.join(names)}; {more}"] if names else []
 
 
 def _widths(cells: Cells, key: str) -> tuple[int, int]:
@@ -151,14 +174,14 @@ def _rich(cells: Cells, kept: Mapping[str, tuple[int, int]], width: int) -> Grou
         if not wide:
             break
         widths[max(wide, key=lambda key: widths[key])] -= 1
-    head, body, (column, bold) = plain_table(), plain_table(), cells.bold
+    head, body, none = plain_table(), plain_table(), [False] * len(cells.frame)
     for key, own in widths.items():
         justify: JustifyMethod = "left" if key in cells.left else "right"
         head.add_column(width=own, justify=justify, overflow="fold", vertical="bottom")
         body.add_column(width=own, justify=justify, overflow="fold")
     head.add_row(*(Text(cells.heads[key], "dim") for key in widths))
     for number, row in enumerate(zip(*(cells.frame[key] for key in widths), strict=True)):
-        styles = ["bold" if key == column and bold[number] else "" for key in widths]
+        styles = ["bold" if cells.bold.get(key, none)[number] else "" for key in widths]
         body.add_row(*(Text(text, style) for text, style in zip(row, styles, strict=True)))
     head.show_header = body.show_header = False
     return Group(head, body)

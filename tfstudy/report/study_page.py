@@ -19,13 +19,13 @@ from tfstudy.report import page as pages
 from tfstudy.report.claims import PROTOCOL, ClaimText
 from tfstudy.report.comparisons import examples_labels, summarize_comparisons, verdict
 from tfstudy.report.error_examples import error_kind_lines
-from tfstudy.report.markup import count_range, escape_markdown, listed, number, plural, several, short_number
+from tfstudy.report.markup import count_range, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, whole_scores
 from tfstudy.report.page import Block, Grid, Items, Lines, Page, Picture, Section, Words
 from tfstudy.report.plots import Selection, all_plots
-from tfstudy.report.render import render
-from tfstudy.report.tables import QUOTED, Table, build_table, cells
+from tfstudy.report.tables import QUOTED, Table, build_table, first_note
+from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import Result
 from tfstudy.runs.store import read_environments
@@ -116,14 +116,12 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
 
 
 def _table(table: Table, counts: str) -> Section:
-    texts = cells(table)
+    blocks: list[Block] = [Words(f"{counts}; {first_note(table)}.", note=True)]
+    for cells in wide(table):
+        rows = [list(map(str, row)) for row in cells.texts("**{}**").itertuples(index=False)]
+        blocks.append(Grid(cells.title, list(cells.heads.values()), rows))
     notes = [note.text for note in table.notes if note.kind != LEFT_OUT]
-    keys = [str(key) for key in texts.frame]
-    rows = [[str(cell) for cell in row] for row in texts.frame.itertuples(index=False)]
-    written = render(texts, [escape_markdown(note) for note in notes], "md").rstrip("\n")
-    heads, strong = [texts.heads[key] for key in keys], list(table.rows["best_group"])
-    grid = Grid(counts, heads, rows, strong, keys.index("arch"), f"{counts}.\n\n{written}")
-    return Section("Table", [grid], {"How the numbers were obtained": [Items(notes)]})
+    return Section("Table", blocks, {"How the numbers were obtained": [Items(notes)]})
 
 
 def _comparisons(table: Table) -> Section:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.published import OTHER_SETTINGS, SIGN_NOTE, Quotation, beside, papers
+from tfstudy.analysis.published import SIGN_NOTE, Quotation, beside, papers
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, sort_key, swapped
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.report.markup import csv_cell, escape_latex, json_text, number, p_value, plural, with_interval
-from tfstudy.report.notes import MEAN, TESTS, Note, table_notes
-from tfstudy.report.render import Cells, render, show
+from tfstudy.report.markup import count_range, csv_cell, json_text, number, p_value, plural, several, with_interval
+from tfstudy.report.notes import LEFT_OUT, WARNING, Note, table_notes
+from tfstudy.report.render import Cells, Written, fits, render, show
+from tfstudy.report.terminal import Terminal
+from tfstudy.report.wide import aligned, cited, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ORACLE = "oracle_length_exact_match"
+ORACLE_HEAD = "oracle length, EOS forbidden"  # not: outputs stopped at the length of the target
 MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
 FORMATS = ("text", "md", "csv", "tex", "html", "json", "bib")
@@ -44,8 +47,8 @@ FIGURE_KEYS = (
 HEADS = {  # of the columns, in their order; `result` is called as the metric
     "task": "task", "split": "split", "tag": "", "arch": "architecture", "preset": "preset", "n": "n",
     "metric": "metric", "result": "", "published": "published", "difference": "vs {baseline}", "q": "q",
-    "group": "group", "seeds": "{result} by seed", "chrf": "chrF", "oracle_length": "oracle length",
-    "published_oracle_length": "published, oracle length", "over_lengths": "token accuracy over lengths",
+    "group": "group", "seeds": "{result} by seed", "chrf": "chrF", "oracle_length": ORACLE_HEAD,
+    "published_oracle_length": f"published, {ORACLE_HEAD}", "over_lengths": "token accuracy over lengths",
     "published_over_lengths": "published, over lengths", "L90": "L90", "L50": "L50", "parameters": "parameters",
     "seconds": "seconds",
 }  # fmt: skip
@@ -187,7 +190,7 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
     import pandas as pd
 
     rows, join = rows_of(table.rows), "\n" if format == "text" else "; "
-    quote = _cite if format == "tex" else str
+    quote, kind = (cited, Written) if format == "tex" else (str, str)
     texts = {
         "task": table.rows["task"],
         "split": table.rows["split_label"],
@@ -204,7 +207,7 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
         "group": table.rows["group"],
         "seeds": [", ".join(f"{seed}: {number(value)}" for seed, value in r.each_seed.items()) for r in rows],
         **{key: table.rows[key].map(number) for key in ("chrf", "oracle_length", "over_lengths")},
-        **{key: [join.join(map(quote, own)) for own in table.rows[key]] for key in QUOTED},
+        **{key: [kind(join.join(map(quote, own))) for own in table.rows[key]] for key in QUOTED},
         **{key: table.rows[key] for key in ("L90", "L50")},
         "parameters": [f"{r.parameters:,}" if r.parameters else "" for r in rows],
         "seconds": [f"{r.seconds:,.0f}" if r.seconds == r.seconds else "" for r in rows],
@@ -241,33 +244,40 @@ def shown_columns(table: Table, columns: Sequence[str], seeds: bool) -> list[str
 
 
 def cells(table: Table, format: str = "md") -> Cells:
-    """Return the texts of the shown columns for `render`."""
+    """Return the texts of the shown columns for `render`, with a row for each condition and test set."""
     keys, texts, left = list(table.shown), all_texts(table, format), LEFT
     if format == "text":
         keys = keys if table.fixed else sorted(keys, key=lambda key: LAST.index(key) if key in LAST else -1)
         for key in ("result", "difference"):  # a number and its interval, each aligned
-            widest = max(len(text.partition(" ")[0]) for text in texts[key])
-            texts[key] = [" " * (widest - len(t.partition(" ")[0])) + t if t else "" for t in texts[key]]
+            texts[key] = aligned(list(texts[key]))
         left |= {"result", "difference"}
     family = table.rows["family"]
-    breaks = frozenset(i for i in range(1, len(family)) if family.iloc[i] != family.iloc[i - 1])
     too_wide = [key for key in TOO_WIDE if key != "preset" or texts["preset"].nunique() < 2]
     return Cells(
         texts[keys],
         heads(table),
         left=left,
-        bold=("result", list(table.rows["best_group"])),
-        breaks=breaks,
-        markup=frozenset(QUOTED if format == "tex" else ()),
+        bold={"result": list(table.rows["best_group"])},
+        breaks=frozenset(i for i in range(1, len(family)) if family.iloc[i] != family.iloc[i - 1]),
         folded=frozenset(("preset", "seeds", *QUOTED)),
         left_out=too_wide,
-        left_out_last=("q", "group", "published"),
+        left_out_last=(("group",), ("published",), COMPARED),
     )
 
 
-def _cite(one: Quotation) -> str:
-    sign = "" if one.same_settings else escape_latex(OTHER_SETTINGS)
-    return rf"{escape_latex(one.figure.text)}~\cite{{{one.figure.paper}}}{sign}"
+def layout(table: Table, format: str, width: int = 0) -> list[Cells]:
+    """Return the tables to print: as in a paper, a column for each test set; long if columns were asked for.
+
+    On a terminal it is long too where the other one is wider than it, and with a baseline, whose differences then stand
+    beside the results.
+    """
+    long = table.fixed or "seeds" in table.shown
+    if long or (format == "text" and table.baseline):
+        return [cells(table, format)]
+    if format != "text":
+        return wide(table, format)
+    ways = (wide(table, format, narrow) for narrow in (False, True))
+    return next((found for found in ways if fits(found, width)), [cells(table, format)])
 
 
 # All formats
@@ -317,25 +327,42 @@ def bibliography(table: Table) -> str:
     return "\n\n".join(papers()[key].entry for key in keys) + "\n" if keys else ""
 
 
-def to_text(table: Table, format: str, caption: str = "", label: str = "") -> str:
-    """Return the table in one of `FORMATS`; `UserError` for an unknown one."""
+def to_text(table: Table, format: str, caption: str = "", label: str = "", notes: bool = False) -> str:
+    """Return the table in one of `FORMATS`, with all notes or the three that a reader needs first.
+
+    `UserError` for an unknown format.
+    """
     one_of("format", format, FORMATS)
     if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
         return writer(table)
-    notes = [note.text for note in table.notes]
-    sign = [SIGN_NOTE] * _signed(table)
-    below = ". ".join([*(note.text for note in table.notes if note.kind in (MEAN, TESTS)), *sign])
-    return render(cells(table, format), sign * (format == "text") + notes, format, caption, label, below)
+    found = layout(table, format, Terminal().width)
+    return render(found, shown_notes(table, found, notes), format, caption, label, first_note(table))
 
 
-def print_table(table: Table, console: "Console") -> None:
+def print_table(table: Table, console: "Console", notes: bool = False) -> None:
     """Print the table as wide as the console."""
-    notes = [SIGN_NOTE] * _signed(table) + [note.text for note in table.notes]
-    show(cells(table, "text"), notes, console, fixed=table.fixed)
+    found = layout(table, "text", console.width)
+    show(found, shown_notes(table, found, notes), console, fixed=table.fixed)
 
 
-def _signed(table: Table) -> bool:
-    return any(not one.same_settings for one in quotations(table))
+def shown_notes(table: Table, printed: Sequence[Cells], all_of_them: bool) -> list[str]:
+    """Return the notes of a table as texts: all, or what the numbers are, what is wrong with the runs, and sources."""
+    long = any(key in cells.heads for cells in printed for key in QUOTED[1:])  # else it quotes only the main metric
+    quoted = quotations(table) if long else [one for own in table.rows["published"] for one in own]
+    signs = [SIGN_NOTE] * any(not one.same_settings for one in quoted)
+    if all_of_them:
+        return [*signs, *(note.text for note in table.notes)]
+    warnings = [note.text for note in table.notes if note.kind in (WARNING, LEFT_OUT)]
+    sources = {f"[{one.figure.paper}] {one.figure.citation}" for one in quoted}
+    return list(filter(None, [first_note(table), "; ".join(warnings), "; ".join([*signs, *sorted(sources)])]))
+
+
+def first_note(table: Table) -> str:
+    """Return what the numbers of a table are."""
+    seeds = count_range([len(runs) for runs in table.rows["runs"]], "seed")
+    metrics = several(map(metric_name, table.rows["metric"]))
+    letters = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
+    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(table.rows['group'])}"
 
 
 class StudyTable:
@@ -360,18 +387,19 @@ class StudyTable:
         """What the table says below its rows: how means, intervals and tests were computed, and what was left out."""
         return [note.text for note in self._table.notes]
 
-    def render(self, format: str = "text", caption: str = "", label: str = "") -> str:
+    def render(self, format: str = "text", caption: str = "", label: str = "", notes: bool = False) -> str:
         """Return the table as text.
 
         Args:
             format: `text` for a terminal, `md`, `html`, `csv`, `json`, `tex`, or `bib` for the papers it quotes.
             caption: Caption of the LaTeX table, in plain text.
             label: Label of the LaTeX table, such as `tab:scan`.
+            notes: Whether to print all notes under it, not only those that a reader needs first.
 
         Raises:
             UserError: For an unknown format.
         """
-        return to_text(self._table, format, caption, label)
+        return to_text(self._table, format, caption, label, notes)
 
     def __len__(self) -> int:
         return len(self._table.rows)
