@@ -86,6 +86,22 @@ def table_notes(
     return [*notes, *_runs(runs, rows), *(Note(LEFT_OUT, text) for text in study.left_out_notes())]
 
 
+def first_notes(rows: "pd.DataFrame", notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:
+    """Return at most three notes: what the numbers are, what is wrong with the runs, and the sources of figures."""
+    warnings = [note.text for note in notes if note.kind in (WARNING, LEFT_OUT)]
+    signs = [SIGN_NOTE] * any(not one.same_settings for one in quoted)
+    sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
+    return list(filter(None, [first_note(rows), "; ".join(warnings), "; ".join([*signs, *sources])]))
+
+
+def first_note(rows: "pd.DataFrame") -> str:
+    """Return what the numbers of a table with these rows are."""
+    seeds = count_range([len(runs) for runs in rows["runs"]], "seed")
+    metrics = several(map(metric_name, rows["metric"]))
+    letters = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
+    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(rows['group'])}"
+
+
 def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: bool) -> list[str]:
     tested = pairs[pairs["tested"].astype(bool)]
     if tested.empty:

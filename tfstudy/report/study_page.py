@@ -21,10 +21,10 @@ from tfstudy.report.comparisons import examples_labels, summarize_comparisons, v
 from tfstudy.report.error_examples import error_kind_lines
 from tfstudy.report.markup import count_range, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
-from tfstudy.report.notes import LEFT_OUT, whole_scores
+from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
 from tfstudy.report.page import Block, Grid, Items, Lines, Page, Picture, Section, Words
 from tfstudy.report.plots import Selection, all_plots
-from tfstudy.report.tables import QUOTED, Table, build_table, first_note
+from tfstudy.report.tables import QUOTED, Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import Result
@@ -116,7 +116,7 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
 
 
 def _table(table: Table, counts: str) -> Section:
-    blocks: list[Block] = [Words(f"{counts}; {first_note(table)}.", note=True)]
+    blocks: list[Block] = [Words(f"{counts}; {first_note(table.rows)}.", note=True)]
     for cells in wide(table):
         rows = [list(map(str, row)) for row in cells.texts("**{}**").itertuples(index=False)]
         blocks.append(Grid(cells.title, list(cells.heads.values()), rows))

@@ -17,8 +17,8 @@ from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import SIGN_NOTE, Quotation, beside, papers
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, sort_key, swapped
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.report.markup import count_range, csv_cell, json_text, number, p_value, plural, several, with_interval
-from tfstudy.report.notes import LEFT_OUT, WARNING, Note, table_notes
+from tfstudy.report.markup import csv_cell, json_text, number, p_value, plural, with_interval
+from tfstudy.report.notes import Note, first_note, first_notes, table_notes
 from tfstudy.report.render import Cells, Written, fits, render, show
 from tfstudy.report.terminal import Terminal
 from tfstudy.report.wide import aligned, cited, wide
@@ -336,7 +336,7 @@ def to_text(table: Table, format: str, caption: str = "", label: str = "", notes
     if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
         return writer(table)
     found = layout(table, format, Terminal().width)
-    return render(found, shown_notes(table, found, notes), format, caption, label, first_note(table))
+    return render(found, shown_notes(table, found, notes), format, caption, label, first_note(table.rows))
 
 
 def print_table(table: Table, console: "Console", notes: bool = False) -> None:
@@ -346,23 +346,12 @@ def print_table(table: Table, console: "Console", notes: bool = False) -> None:
 
 
 def shown_notes(table: Table, printed: Sequence[Cells], all_of_them: bool) -> list[str]:
-    """Return the notes of a table as texts: all, or what the numbers are, what is wrong with the runs, and sources."""
+    """Return the notes of a table as texts: all, or those that a reader needs first."""
     long = any(key in cells.heads for cells in printed for key in QUOTED[1:])  # else it quotes only the main metric
     quoted = quotations(table) if long else [one for own in table.rows["published"] for one in own]
-    signs = [SIGN_NOTE] * any(not one.same_settings for one in quoted)
-    if all_of_them:
-        return [*signs, *(note.text for note in table.notes)]
-    warnings = [note.text for note in table.notes if note.kind in (WARNING, LEFT_OUT)]
-    sources = {f"[{one.figure.paper}] {one.figure.citation}" for one in quoted}
-    return list(filter(None, [first_note(table), "; ".join(warnings), "; ".join([*signs, *sorted(sources)])]))
-
-
-def first_note(table: Table) -> str:
-    """Return what the numbers of a table are."""
-    seeds = count_range([len(runs) for runs in table.rows["runs"]], "seed")
-    metrics = several(map(metric_name, table.rows["metric"]))
-    letters = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
-    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(table.rows['group'])}"
+    if not all_of_them:
+        return first_notes(table.rows, table.notes, quoted)
+    return [*[SIGN_NOTE] * any(not one.same_settings for one in quoted), *(note.text for note in table.notes)]
 
 
 class StudyTable:
