@@ -66,7 +66,7 @@ def render(
         blocks = []
         for cells in tables:
             texts = cells.texts("**{}**", without_links)
-            heads, rows = [without_links(head) for head in texts], texts.itertuples(index=False, name=None)
+            heads, rows = [without_links(str(head)) for head in texts], texts.itertuples(index=False, name=None)
             blocks += [without_links(cells.title), markdown_table(heads, rows)]
         return "\n\n".join(filter(None, [*blocks, markdown_list(map(without_links, notes))])) + "\n"
     if format == "html":
@@ -132,7 +132,7 @@ def show(tables: Sequence[Cells], notes: Sequence[str], console: Console, fixed:
 
 def fits(tables: Sequence[Cells], width: int) -> bool:
     """Whether so many characters show tables as they are."""
-    return all(joined_width([_widths(cells, key)[0] for key in cells.frame]) <= width for cells in tables)
+    return all(joined_width([_widths(cells, str(key))[0] for key in cells.frame]) <= width for cells in tables)
 
 
 def _show(cells: Cells, console: Console, fixed: bool) -> list[str]:
