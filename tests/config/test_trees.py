@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tfstudy import models
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, annotated, to_yaml
-from tfstudy.config.trees import MAX_BYTES, flatten, parse_yaml, read_yaml, unflatten
+from tfstudy.config.trees import flatten, parse_yaml, unflatten
 from tfstudy.errors import UserError
 
 REFUSED = {
@@ -36,14 +36,6 @@ def test_yaml_beyond_the_bounds_is_refused_on_one_line():
         assert str(error.value).startswith("the text")
         assert len(str(error.value)) < 300
         assert "\n" not in str(error.value)
-
-
-def test_a_large_file_is_not_read_to_its_end(tmp_path):
-    path = tmp_path / "large.yaml"
-    with path.open("wb") as file:
-        file.truncate(100 * MAX_BYTES)
-    with pytest.raises(UserError, match=r"large.yaml is too large: at most 1,048,576 bytes"):
-        read_yaml(path)
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "b.d", "e.f.g"]), st.integers() | st.just({}), min_size=1))

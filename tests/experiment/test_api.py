@@ -1,7 +1,5 @@
 """Experiments from Python: `tfstudy.run` and `tfstudy.load`."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,31 +71,9 @@ def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypat
         tfstudy.load(outcome.path)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fact"),
-    [
-        ({"task": "revers"}, "did you mean 'reverse'"),
-        ({"task": "reverse", "arch": "lstn"}, "did you mean 'lstm'"),
-        ({"task": "reverse", "train.stesp": 5}, "did you mean 'train.steps'"),
-        ({"task": "reverse", "preset": "nope"}, "nope"),
-    ],
-)
-def test_an_unknown_name_is_an_error_with_the_nearest_match(arguments, fact):
-    task = arguments.pop("task")
-    with pytest.raises(UserError, match=fact):
-        tfstudy.run(task, **arguments)
-    assert not Path("results").exists()
-
-
 def test_named_arguments_come_before_settings_and_settings_before_the_preset():
     config = compose_config("reverse", "lstm", "default", {"seed": 1, "train": {"steps": 7}}, seed=2)
     assert (config.seed, config.train.steps) == (2, 7)
-
-
-def test_importing_tfstudy_and_asking_for_its_functions_imports_no_torch():
-    code = "import sys, tfstudy; tfstudy.run; print('torch' in sys.modules, 'lightning' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 def test_attention_names_subwords_as_people_read_them(root):

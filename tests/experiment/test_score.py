@@ -1,7 +1,5 @@
 """A run records its limits, its peak memory and the trivial systems of its task, and shows the progress."""
 
-import time
-
 import pytest
 
 from tests.commands import tfstudy
@@ -9,8 +7,6 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
 from tfstudy import tasks
 from tfstudy.evaluation.breakdown import summarize_errors
-from tfstudy.experiment import prepare
-from tfstudy.experiment.prepare import slow_work_reported
 from tfstudy.runs.store import read_predictions, read_result
 
 BASELINES = """
@@ -49,17 +45,6 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     out = capsys.readouterr().out
     assert "outputs of at most 1 x source length + 16 tokens" in out
     assert "peak memory: " in out
-
-
-def test_slow_preparation_is_reported_while_it_lasts_and_at_its_end(capsys, monkeypatch):
-    with slow_work_reported("preparing reverse"):
-        pass
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(prepare, "SLOW_UNSEEN", 0.05)
-    with slow_work_reported("preparing reverse"):
-        time.sleep(0.3)
-        assert capsys.readouterr().err == "preparing reverse ...\n"
-    assert capsys.readouterr().err == "preparing reverse: 0.3 s\n"
 
 
 def test_the_kinds_of_errors_are_recorded_when_a_run_finishes():

@@ -205,6 +205,25 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 }
 
 
+COMMANDS = """
+table study
+status study
+list runs
+result RUN
+result RUN --log
+result RUN --changes
+result RUN OTHER
+errors RUN
+predict RUN a --quiet
+evaluate RUN --quiet
+measure RUN entropy --save --quiet
+export RUN --quiet
+grid --resume study --dry-run
+report study --out report
+pack study
+"""
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_record_breaks_no_command_and_reaches_nothing_else(name, runs, capsys, monkeypatch):
     run, other = runs
@@ -216,24 +235,8 @@ def test_a_hostile_record_breaks_no_command_and_reaches_nothing_else(name, runs,
     HOSTILE[name](run)
     monkeypatch.setattr(store, "MAX_PREDICTIONS", 1 << 20)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for words in (
-        ["table", "study"],
-        ["status", "study"],
-        ["list", "runs"],
-        ["result", run],
-        ["result", run, "--log"],
-        ["result", run, "--changes"],
-        ["result", run, other],
-        ["errors", run],
-        ["predict", run, "a b", "--quiet"],
-        ["evaluate", run, "--quiet"],
-        ["measure", run, "entropy", "--save", "--quiet"],
-        ["export", run, "--quiet"],
-        [*RUN, "--seed", "0"],
-        ["grid", "--resume", "study", "--dry-run"],
-        ["report", "study", "--out", "report"],
-        ["pack", "study"],
-    ):
+    for line in [*COMMANDS.strip().splitlines(), " ".join([*RUN, "--seed", "0"])]:
+        words = [{"RUN": run, "OTHER": other}.get(word, word) for word in line.split()]
         code, out, err = said(capsys, *words)
         assert code in (0, 1, 2), (words, err)
         if words[0] == "table":

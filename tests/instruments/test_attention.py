@@ -100,10 +100,6 @@ def test_learned_positions_bound_the_output(build, data):
     assert attention.output == ("c",) * 7
 
 
-def test_an_empty_target_is_an_output_of_its_own(measure):
-    assert measure("lstm", target=())[1].output == ("<eos>",)
-
-
 def test_maps_have_the_weights_to_three_decimals_and_are_selected_by_layer_and_head(measure):
     _, attention = measure("transformer")
     maps = attention.maps().maps

@@ -1,6 +1,5 @@
 """Runs are found by folder, hash, or study, architecture and seed."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -147,11 +146,6 @@ def test_a_study_is_found_by_the_path_of_its_folder_but_not_of_one_within_it(tmp
         find_study(Path("results"), "results/one/scan-length/")
 
 
-def test_a_folder_with_the_name_of_a_run_may_hold_runs(tmp_path):
-    run = started(tmp_path / "s3-results" / "s1-baseline" / "scan-length" / "lstm" / "s0-aa")
-    assert list(find_runs(tmp_path / "s3-results")) == [run]
-
-
 def test_archived_runs_are_not_listed(tmp_path):
     run = started(tmp_path / "study/scan-simple/lstm/s0-abc12345")
     archived = archive(run)
@@ -187,15 +181,3 @@ def test_a_finished_run_records_its_environment_and_when_it_ran():
     assert environment.versions["torch"] == torch.__version__
     assert environment.code_versions.keys() == {"task", "model", "training", "evaluation"}
     assert "tfstudy.models.lstm" in environment.syntax_trees
-
-
-def test_the_contents_of_a_run_are_not_listed(tmp_path, monkeypatch):
-    runs = [started(tmp_path / f"study/scan-length/lstm/s{seed}-aaaa0000") for seed in (0, 1)]
-    archived = started(tmp_path / "study/scan-length/lstm/s0-aaaa0000.old-1")
-    (runs[0] / "checkpoints").mkdir()
-    (tmp_path / "study/scan-length/lstm/s2-aaaa0000").mkdir()
-    listed = []
-    scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(Path(folder)) or scandir(folder))
-    assert list(find_runs(tmp_path)) == runs
-    assert not {*runs, archived} & set(listed)

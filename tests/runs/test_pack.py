@@ -116,13 +116,6 @@ def test_all_commands_say_the_same_of_a_packed_study(study, capsys):
     assert {str(path) for path in study.glob("copying-copy/*/*/**/*") if path.is_file()} == set(before)
 
 
-def test_a_report_of_a_packed_study_names_its_runs(study):
-    pack_study(study)
-    assert tfstudy("report", "study", "--out", study / "report") == 0
-    page = (study / "report" / "index.html").read_text()
-    assert "copying-copy/lstm/s0-" in page
-
-
 def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
     pack_study(study)
     before = contents(study)

@@ -16,7 +16,7 @@ from tests.interrupted_runs import at_row, command, folder, killed
 from tfstudy import RESULTS, tasks
 from tfstudy.errors import UserError
 from tfstudy.runs.files import command_again, results_folder, sealed
-from tfstudy.runs.schema import Prediction, Progress, ReadTest, Result
+from tfstudy.runs.schema import Progress, ReadTest, Result
 from tfstudy.runs.status import run_status, seconds_left
 from tfstudy.runs.store import RESULTS as DECODER
 from tfstudy.runs.store import (
@@ -112,14 +112,6 @@ def test_a_printed_result_has_a_line_for_each_metric():
         ["token", "accuracy", "70.0"],
         ["exact", "match,", "oracle", "length", "60.0"],
     ]
-
-
-def test_a_prediction_is_one_line_and_knows_whether_it_is_correct():
-    assert repr(decoded().splits["test"]) == "SplitScores(test: exact match 13.1 % of 1,000 examples)"
-    right, wrong = Prediction("a b", "x", "x"), Prediction("a b", "x y", "x")
-    assert (right.correct, wrong.correct) == (True, False)
-    assert repr(right) == "Prediction('a b' -> 'x', correct)"
-    assert repr(wrong) == "Prediction('a b' -> 'x', wrong, target='x y')"
 
 
 @pytest.mark.parametrize("changes", [{}, {"task": HOSTILE}, {"status": "diverged", "reason": HOSTILE, "splits": {}}])

@@ -168,22 +168,6 @@ def test_a_run_with_a_damaged_checkpoint_goes_back_to_the_one_before(damage, cap
     assert_same(path, undisturbed(command()))
 
 
-def test_another_runs_checkpoint_is_refused_and_kept(capsys):
-    killed(command("lstm", "--seed", "1"), at_row(15))
-    foreign = folder() / "checkpoints/last.ckpt"
-    content = foreign.read_bytes()
-    other = folder()
-    other.rename(other.with_name("other"))
-    killed(command(), at_row(15))
-    shutil.rmtree(other.with_name("other"))
-    (folder() / "checkpoints/last.ckpt").write_bytes(content)
-    before = files(folder())
-    assert tfstudy(*command()) == 2
-    assert "belongs to another run" in capsys.readouterr().err
-    assert all(files(folder())[file] == text for file, text in before.items() if file.name not in ATTEMPT)
-    assert tfstudy(*command("lstm", "--restart")) == 0
-
-
 @pytest.mark.parametrize(
     "edit",
     [

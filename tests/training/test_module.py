@@ -147,11 +147,6 @@ def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, m
     assert torch.get_num_threads() == 3
 
 
-def test_a_module_holds_its_model_once():
-    module, _ = small_training()
-    assert {name.split(".")[0] for name in module.state_dict()} == {"model"}
-
-
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_mixed_precision_trains_nearly_as_single_precision(arch):
     mixed, single = trained(arch, precision="bf16-mixed"), trained(arch)

@@ -84,7 +84,7 @@ def _request(
         sizes.parse_names(arch, "architecture", models.names()),
         sizes.parse_axes(vary or []),
         sizes.parse_names(measure, "measure", sizes.MEASURES),
-        sizes.parse_variants(variant),
+        tuple(name for name in VARIANTS if name in sizes.parse_names(variant, "variant", tuple(VARIANTS))),
         sizes.check_overrides(overrides(settings or [])),
         repeats,
     )

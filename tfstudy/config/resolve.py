@@ -121,14 +121,10 @@ def resolve_section(section: type[Section], values: Any, prefix: str = "") -> Se
         raise UserError("\n".join(_explain(error, section, prefix))) from None
 
 
-def is_remote(hub: str) -> bool:
-    """Return whether `data.hub` names a data set on the network; it may also be a folder of this machine, or empty."""
-    return bool(hub) and not os.path.isdir(hub)
-
-
 def check_local(config: RunConfig) -> None:
     """`UserError` if the data of a config, which may be somebody else's, come from the network."""
-    if is_remote(hub := getattr(config.data, "hub", "")):
+    hub = getattr(config.data, "hub", "")  # the name of a data set on the network, or a folder
+    if hub and not os.path.isdir(hub):
         raise UserError(f"its data come from the network (data.hub {quoted(hub)}); --online loads them")
 
 

@@ -29,7 +29,7 @@ from tfstudy.models.base import Model
 from tfstudy.models.tokens import Tokens
 from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
-from tfstudy.runs.files import check_writable, command_again
+from tfstudy.runs.files import check_writable, command_again, write_atomically
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.measurement_record import (
@@ -248,7 +248,7 @@ class FinishedRun:
         splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
         lengths = accuracy_by_length([*splits, *scores_by_length(self.prepared, longest, report)])
         with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            folder.write_extended(lengths)
+            write_atomically(folder.path / "extended.json", msgspec.json.format(msgspec.json.encode(lengths), indent=1))
         return lengths
 
 

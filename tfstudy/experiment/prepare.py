@@ -3,11 +3,7 @@
 Sections that do not fit each other or the data are refused. Imports no Lightning.
 """
 
-import sys
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +26,6 @@ from tfstudy.models.tokens import Tokens
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
 
-SLOW, SLOW_UNSEEN = 2.0, 10.0  # seconds after which preparing is reported, on a terminal and elsewhere
 FEW = 2  # examples, and tokens of their targets, on which the output of a model is checked
 
 
@@ -76,7 +71,8 @@ def check(config: RunConfig, data: DataShape) -> None:
         )
     _check_digits(config, data)
     _check_outputs(config, data)
-    available = checked_table(config.arch, _shape(with_positions(config.model, data.positions)), data.vocabularies)
+    model = with_positions(config.model, data.positions).model_copy(update={"dropout": 0.0})  # cached for any dropout
+    available = checked_table(config.arch, model.model_dump_json(), data.vocabularies)
     needed = 1 + config.decode.max_length
     if available is not None and needed > available:
         raise UserError(
@@ -112,11 +108,6 @@ def _check_outputs(config: RunConfig, data: DataShape) -> None:
         )
     if model.get("copy_output") and not data.shared_tokens:
         raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
-
-
-def _shape(model: ModelConfig) -> str:
-    """Return the section `model` as JSON, the same for any dropout."""
-    return model.model_copy(update={"dropout": 0.0}).model_dump_json()
 
 
 @lru_cache(maxsize=1 << 14)
@@ -203,12 +194,11 @@ class Prepared(NamedTuple):
 
 def prepare(config: RunConfig) -> Prepared:
     """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
-    with slow_work_reported(f"preparing {config.task}"):
-        task = tasks.find(config.task)(config.data)
-        check_examples(config.task, task)
-        shape, data = DataShape.of(task), TaskEncoder(task)
-        check(config, shape)
-        identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
+    task = tasks.find(config.task)(config.data)
+    check_examples(config.task, task)
+    shape, data = DataShape.of(task), TaskEncoder(task)
+    check(config, shape)
+    identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
     return _with_model(config, task, data, shape, identity)
 
 
@@ -223,22 +213,15 @@ def restore(config: RunConfig, files: Mapping[str, str], identity: Identity) -> 
 
 def _with_model(config: RunConfig, task: Task, data: TaskEncoder, shape: DataShape, identity: Identity) -> Prepared:
     torch.manual_seed(config.seed)
-    with _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the rounding of an orthogonal matrix depends on their number
+    try:
         model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
+    finally:
+        torch.set_num_threads(threads)
     match_tokens(model, data.target_vocab.ids_of(data.source_vocab))
     mark_digits(model, task.digits(), data.source_vocab.tokens, data.target_vocab.tokens)
     return Prepared(config, task, data, model, identity)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Within this context torch uses one thread: the rounding of an orthogonal matrix depends on their number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
@@ -254,25 +237,6 @@ def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
     config = prepared.config.model_copy(update={"decode": decode})
     check(config, DataShape.of(prepared.task))
     return prepared._replace(config=config)
-
-
-@contextmanager
-def slow_work_reported(name: str) -> Iterator[None]:
-    """Print the name on standard error once the block has taken long, and at its end how long it took."""
-    limit = SLOW if sys.stderr.isatty() else SLOW_UNSEEN
-    start, timer = time.monotonic(), threading.Timer(limit, lambda: _print_error(f"{name} ..."))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-    if (seconds := time.monotonic() - start) >= limit:
-        _print_error(f"{name}: {seconds:.1f} s")
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def describe(prepared: Prepared, path: Path) -> str:

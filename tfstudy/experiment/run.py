@@ -18,7 +18,7 @@ from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.environment import environment
-from tfstudy.runs.files import utc_now
+from tfstudy.runs.files import utc_now, write_atomically
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Result, Started
 from tfstudy.runs.store import is_finished, open_run
 from tfstudy.runs.studyfile import packed_in
@@ -114,7 +114,7 @@ def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: to
     found = environment(prepared.identity, device_name(device), torch.get_num_threads())
     folder.record(Started(environment=found, preset=options.preset, tuning=options.tuning))
     for name, content in prepared.task.files().items():
-        folder.write_task_file(name, content)
+        write_atomically(folder.path / name, content.encode())
 
 
 def finish(

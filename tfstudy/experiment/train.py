@@ -59,21 +59,6 @@ class Trained(NamedTuple):
     peak_mib: float = 0.0  # highest memory in training
 
 
-def execution_of(options: RunOptions, folder: RunFolder, rank: int, report: Report) -> Execution:
-    """Return what chooses how steps are computed; the first process records it."""
-    if rank:
-        return Execution(options.execution, report=lambda _: None)
-
-    def report_and_log(line: str) -> None:
-        report(line)
-        folder.log(line)
-
-    def record(how: str) -> None:
-        folder.record(StepsComputed(how=how))
-
-    return Execution(options.execution, record, report_and_log)
-
-
 def training_data(prepared: Prepared) -> TaskData:
     """Return the data of a run in the batches of its config, undivided if the model is compiled."""
     task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
@@ -93,18 +78,21 @@ def train(
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
 
-    def report_damage(text: str) -> None:  # also with --quiet
-        print(text, file=sys.stderr)
-
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
-    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report_damage)
+    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best")
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint, folder.path)
 
     def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
         folder.write_progress(Progress(config.train.steps, step_now, seconds_per_step, step, time.time()))
 
+    def tell(line: str) -> None:
+        report(line)
+        folder.log(line)
+
+    execution = Execution(options.execution, report=lambda _: None)
     if not rank:
+        execution = Execution(options.execution, lambda how: folder.record(StepsComputed(how=how)), tell)
         rewind_metrics(folder.metrics, checkpoint)
     if checkpoint and not rank:
         report(f"resuming after step {step} of {config.train.steps}")
@@ -127,14 +115,16 @@ def train(
                 resume=last if checkpoint else None,
                 devices=options.devices,
                 accelerator=device_of(options).type,
-                execution=execution_of(options, folder, rank, report),
+                execution=execution,
             )
     except DivergenceError as error:
         folder.log(str(error))
         return Trained("diverged", str(error))
     finally:
         if not rank:
-            save_rows(listeners, folder)
+            for one in listeners:
+                if one.rows:
+                    save_measurement(folder.path, measurement(one, folder.run))
     totals = load_checkpoint(last, folder.run)["callbacks"][TrainingProgress.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
@@ -165,13 +155,6 @@ def check_measured(names: Sequence[str], folder: RunFolder) -> None:
     saved = saved_instruments(folder.path)
     if missing := next((name for name in names if name not in saved), ""):
         raise _unmeasured(missing, folder.path, folder.result.step, folder.result.smoke)
-
-
-def save_rows(listeners: Sequence[Listener], folder: RunFolder) -> None:
-    """Write what the listeners measured to the run folder."""
-    for one in listeners:
-        if one.rows:
-            save_measurement(folder.path, measurement(one, folder.run))
 
 
 def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:

@@ -55,7 +55,8 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
             key = config.arch, config.model.model_dump_json()
             trainees[key] = trainees.get(key) or build(config, device)
             workload = Workload(setting, config, trainees[key], device)
-            if setting.variant == "explicit" and not has_fused_attention(workload):
+            small = Workload(setting._replace(variant="default", length=2, batch=1), config, trainees[key], device)
+            if setting.variant == "explicit" and not counters.uses_fused_attention(small, trainees[key].model):
                 continue
             if ready := attempt(lambda workload=workload: prepare(workload, request, machine)):  # type: ignore[misc]
                 prepared.append(ready)
@@ -64,13 +65,6 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
     if request.timed:
         time_all(prepared, request.repeats)
     return [one.finished() for one in prepared], notes
-
-
-def has_fused_attention(workload: Workload) -> bool:
-    """Whether the model has attention that would be computed by a fused kernel."""
-    setting = workload.setting._replace(variant="default", length=2, batch=1)
-    small = Workload(setting, workload.config, workload.trainee, workload.device)
-    return counters.uses_fused_attention(small, workload.trainee.model)
 
 
 def prepare(workload: Workload, request: Request, machine: Machine) -> Prepared:

@@ -66,12 +66,6 @@ def parse_names(text: str, what: str, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_of(what, name.strip(), known) for name in text.split(",")))
 
 
-def parse_variants(text: str) -> tuple[Variant, ...]:
-    """Return the variants in a text such as `default,bf16`; `UserError` for an unknown one."""
-    names = parse_names(text, "variant", tuple(VARIANTS))
-    return tuple(variant for variant in VARIANTS if variant in names)
-
-
 def parse_axes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Return the values of every axis, given texts such as `length=16,32`; `UserError` for an invalid one.
 

@@ -32,7 +32,6 @@ from tfstudy.runs.schema import (
     AnyEvent,
     Failed,
     Finished,
-    Lengths,
     Prediction,
     Progress,
     ReadTest,
@@ -138,14 +137,6 @@ class RunFolder:
         """Record that a split was evaluated; an interrupted evaluation continues after it."""
         self.write_progress(report)
         self.record(Scored(split=split, examples=report.scores[split].n))
-
-    def write_extended(self, lengths: Lengths) -> None:
-        """Write `extended.json`."""
-        write_atomically(self.path / "extended.json", msgspec.json.format(msgspec.json.encode(lengths), indent=1))
-
-    def write_task_file(self, name: str, content: str) -> None:
-        """Write a file of the task, such as its tokenizer."""
-        write_atomically(self.path / name, content.encode())
 
     def log(self, text: str) -> None:
         """Add a line to `train.log`."""

@@ -117,8 +117,11 @@ class TrainingProgress(Callback):
             return
         # the trainer keeps the metrics of the last validation, which may be of an earlier step
         metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
-        shown = ", ".join(_metric_text(name, float(value)) for name, value in metrics.items())
-        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
+        shown = [
+            f"{SHARES[name]} {100 * value:.1f} %" if name in SHARES else f"{name.replace('_', ' ')} {value:.4f}"
+            for name, value in metrics.items()
+        ]
+        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {', '.join(shown)}".rstrip())
         self._report_now(trainer.global_step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -128,11 +131,6 @@ class TrainingProgress(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         if self._display:
             self._display.stop()
-
-
-def _metric_text(name: str, value: float) -> str:
-    """Return `validation loss 0.0123`, or `exact match 12.0 %`."""
-    return f"{SHARES[name]} {100 * value:.1f} %" if name in SHARES else f"{name.replace('_', ' ')} {value:.4f}"
 
 
 class Checkpoints(Callback):

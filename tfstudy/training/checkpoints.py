@@ -15,7 +15,8 @@ import io
 import json
 import os
 import struct
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -118,29 +119,27 @@ def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
     return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
 
 
-def resumable_checkpoint(
-    folder: Path, run: str, best_needed: bool, report: Callable[[str], None]
-) -> dict[str, Any] | None:
+def resumable_checkpoint(folder: Path, run: str, best_needed: bool) -> dict[str, Any] | None:
     """Load the newest sound checkpoint of a run, which is `last.ckpt` afterwards; None if training has to start again.
 
-    A damaged checkpoint is reported and kept as `NAME.damaged`. With `best_needed` the best checkpoint up to that step
-    must be sound too. `UserError` for a checkpoint of another run.
+    A damaged checkpoint is reported on standard error, also with --quiet, and kept as `NAME.damaged`. With
+    `best_needed` the best checkpoint up to that step must be sound too. `UserError` for a checkpoint of another run.
     """
     found = False
-    best = _load_sound(folder / BEST, run, report) is not None
+    best = _load_sound(folder / BEST, run) is not None
     for name in (LAST, PREVIOUS):
-        checkpoint = _load_sound(folder / name, run, report)
+        checkpoint = _load_sound(folder / name, run)
         found = found or checkpoint is not None
         if checkpoint and (best or _restore_best(folder / name, checkpoint) or not best_needed):
             if name == PREVIOUS:
                 os.replace(folder / PREVIOUS, folder / LAST)
             return checkpoint
     if found:
-        report(f"{folder / BEST} is needed and missing, so training starts again")
+        print(f"{folder / BEST} is needed and missing, so training starts again", file=sys.stderr)
     return None
 
 
-def _load_sound(path: Path, run: str, report: Callable[[str], None]) -> dict[str, Any] | None:
+def _load_sound(path: Path, run: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
@@ -148,7 +147,7 @@ def _load_sound(path: Path, run: str, report: Callable[[str], None]) -> dict[str
     except DamagedError:
         kept = path.with_name(f"{path.name}.damaged")
         os.replace(path, kept)
-        report(f"{path} is damaged and is not used (kept as {kept.name})")
+        print(f"{path} is damaged and is not used (kept as {kept.name})", file=sys.stderr)
         return None
 
 
