@@ -11,7 +11,7 @@ import tfstudy
 from tfstudy import tasks
 
 ROOT = Path(tfstudy.__file__).parent.parent
-TOUR = (ROOT / "docs" / "source.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FLOORS = tuple(re.findall(r"^\| `(tfstudy\.\w+)` \|", TOUR, re.MULTILINE))[::-1]  # from the ground up
 GROUND = ("tfstudy.errors", "tfstudy.registry", "tfstudy.plugins")  # what every floor stands on
 ROOF = ("tfstudy", "tfstudy.__main__")  # the Python API, imported lazily, and `python -m tfstudy`

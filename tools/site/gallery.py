@@ -1,16 +1,14 @@
 """The gallery of tasks: purpose, split schemes, tags and sampled examples of each, from the tasks themselves."""
 
 import inspect
-import re
 import sys
-import textwrap
 from random import Random
 from typing import Any
 
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Task
-from tools.site.reference import code, table, text
+from tools.site.reference import code, fenced, table, text
 
 SAMPLED = 3  # examples of each split
 SHOWN = 24  # tokens of a longer example: the first ones
@@ -66,14 +64,6 @@ def page(name: str) -> str:
 def purpose(kind: type[Task]) -> str:
     """Return the docstring of the task's module."""
     return inspect.getdoc(sys.modules[kind.__module__]) or ""
-
-
-def fenced(docstring: str) -> str:
-    """Return a docstring as Markdown, its indented examples as blocks of text."""
-    paragraphs = re.split(r"\n\n", docstring)
-    return "\n\n".join(
-        f"```text\n{textwrap.dedent(part)}\n```" if part.startswith("    ") else part for part in paragraphs
-    )
 
 
 def examples(name: str, scheme: str) -> str:

@@ -60,6 +60,7 @@ def generated() -> dict[str, str]:
         "reference/config.md": reference.run_page(),
         "reference/config-data.md": reference.data_page(),
         "reference/config-model.md": reference.model_page(),
+        "reference/instruments.md": reference.instruments_page(),
     }
 
 

@@ -1,7 +1,10 @@
 """The reference: every command with its options, from the app; every key of the config, from the pydantic models."""
 
+import inspect
 import json
 import re
+import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
@@ -9,10 +12,11 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from tfstudy import models, tasks
+from tfstudy import instruments, models, tasks
 from tfstudy.cli.command_line import GROUPS, app
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.models.config import ModelConfig
+from tfstudy.models.config import CrossPositions, ModelConfig
+from tfstudy.models.positions import SCHEMES
 from tfstudy.tasks.base import TaskConfig
 from tfstudy.tasks.generated import GeneratedConfig
 
@@ -42,6 +46,16 @@ MODEL = """# Config: models
 
 The keys of the section `model`, by architecture. Set them with `--set model.dim=256`. The defaults are those of the
 code; a preset (`tfstudy list presets TASK`) sets sizes that are comparable among architectures.
+"""
+SCHEMES_OF_POSITIONS = """## Position schemes
+
+The values of `model.positions` and `model.decoder_positions` of the Transformer, from
+`tfstudy/models/positions/schemes.py`; those with *yes* are values of `model.cross_positions` too.
+"""
+INSTRUMENTS = """# Instruments
+
+What `tfstudy measure RUN INSTRUMENT` measures, from the files of `tfstudy/instruments/`. Set a setting with `--set
+examples=500`. [Look inside a model](../how-to/look-inside.md) shows some of them at work.
 """
 
 
@@ -160,7 +174,36 @@ def model_page() -> str:
     for name in models.names():
         kind = models.find(name)
         parts += [f"## {name}\n", text(_first(kind)), "", keys("model.", changed(kind.Config, ModelConfig))]
+    return "\n".join([*parts, SCHEMES_OF_POSITIONS, schemes()])
+
+
+def schemes() -> str:
+    """Return the table of the position schemes."""
+    known, nothing = get_args(CrossPositions), "Nothing: an encoder can't tell the order of its source."
+    rows = [
+        (code(name), text(nothing if name == "none" else scheme.__doc__), "yes" if name in known else "")
+        for name, scheme in SCHEMES.items()
+    ]
+    return table(("Scheme", "What it does", "Cross"), rows, "keys")
+
+
+def instruments_page() -> str:
+    """Return the page of the instruments: what each measures, how it is defined, and its settings."""
+    parts = [INSTRUMENTS]
+    for name in instruments.names():
+        kind = instruments.find(name)
+        module = inspect.getdoc(sys.modules[kind.__module__]) or ""
+        parts += [f"## {name}\n", fenced(module), "", fenced(inspect.getdoc(kind) or ""), ""]
+        parts += [keys("", kind.Config.model_fields)] if kind.Config.model_fields else []
     return "\n".join(parts)
+
+
+def fenced(docstring: str) -> str:
+    """Return a docstring as Markdown, its indented examples as blocks of text."""
+    paragraphs = re.split(r"\n\n", docstring)
+    return "\n\n".join(
+        f"```text\n{textwrap.dedent(part)}\n```" if part.startswith("    ") else part for part in paragraphs
+    )
 
 
 def changed(config: type[BaseModel], base: type[BaseModel]) -> dict[str, FieldInfo]:

@@ -79,9 +79,10 @@ def by_index(
 
 
 class Shaw(PositionScheme):
-    """A learned vector for each distance clipped to [-16, 16], added to the keys: q_i (k_j + a_{i-j}) (eq. 4 and 5).
+    """A learned vector for each distance clipped to [-16, 16], added to the keys: q_i (k_j + a_{i-j}).
 
-    Heads share the vectors, layers do not. The vectors for values are left out: they changed nothing (table 3).
+    Shaw et al. 2018, eq. 4 and 5. Heads share the vectors, layers do not. The vectors for values are left out: they
+    changed nothing (table 3).
     """
 
     acts_on = "attention"
@@ -249,7 +250,7 @@ class Kerple(DistanceBias):
 
 
 class KerpleLog(Kerple):
-    """-r1 log(1 + r2 |distance|), with r1, r2 > 0. r2 is a softplus too, and starts uniform in [0, 1]."""
+    """-r1 log(1 + r2 |distance|), with r1, r2 > 0 (Chi et al. 2022). r2 is a softplus too, and starts in [0, 1]."""
 
     def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
         return inverse_softplus(random)
@@ -264,7 +265,7 @@ class KerpleLog(Kerple):
 
 
 class KerplePower(Kerple):
-    """-r1 |distance|^r2, with r1 > 0 and 0 < r2 < 2. r2 is twice a sigmoid, and starts uniform in [0, 2].
+    """-r1 |distance|^r2, with r1 > 0 and 0 < r2 < 2 (Chi et al. 2022). r2 is twice a sigmoid, and starts in [0, 2].
 
     For r2 = 1 it is ALiBi with learned slopes.
     """
@@ -328,12 +329,12 @@ class FIRE(PositionScheme):
 
 
 class Contextual(PositionScheme):
-    """Positions that count tokens selected by the query: q_i e[p_ij], with p_ij = g_ij + ... + g_ii (eq. 3 to 7).
+    """Positions that count tokens selected by the query: q_i e[p_ij], with p_ij = g_ij + ... + g_ii.
 
-    The gate g_ij is the logistic function of the scaled product of query i and key j. Fractional positions interpolate
-    between the embeddings e, which all heads share; larger ones than 63 are 63. As in the code of the paper, the bias
-    is added to the scaled scores. The paper has keys before the query only; here those after it are at
-    p_ij = g_ii + ... + g_ij, with embeddings of their own.
+    Golovneva et al. 2024, eq. 3 to 7. The gate g_ij is the logistic function of the scaled product of query i and key
+    j. Fractional positions interpolate between the embeddings e, which all heads share; larger ones than 63 are 63. As
+    in the code of the paper, the bias is added to the scaled scores. The paper has keys before the query only; here
+    those after it are at p_ij = g_ii + ... + g_ij, with embeddings of their own.
     """
 
     acts_on = "attention"
