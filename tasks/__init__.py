@@ -8,14 +8,14 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from tfstudy.errors import UserError
+from tfstudy.errors import UserError, quoted
 
 if TYPE_CHECKING:
     from tfstudy.plugins import Plugin
     from tfstudy.registry import Registry
-    from tfstudy.tasks.base import Task
+    from tfstudy.tasks.base import Task, TaskConfig
 
-__all__ = ["Task", "UserError", "built_in", "find", "get_registry", "known", "names", "plugin"]
+__all__ = ["Task", "UserError", "build", "built_in", "find", "get_registry", "known", "names", "plugin"]
 
 # Modules of this package that define no task
 NOT_TASKS = {"base", "generated", "reading", "scoring"}
@@ -55,6 +55,15 @@ def known(name: str) -> str:
 def plugin(name: str) -> "Plugin | None":
     """Return the plug-in that defines the task; None if it is built in."""
     return get_registry().plugin(name)
+
+
+def build(name: str, settings: "TaskConfig") -> "Task":
+    """Return a task with these settings; `UserError` also for a file that it can't read, which may not be set."""
+    try:
+        return find(name)(settings)
+    except OSError as error:
+        what = f"{quoted(error.filename)}: " if error.filename else ""
+        raise UserError(f"task {name} can't read its data: {what}{error.strerror or error}") from None
 
 
 def find(name: str) -> "type[Task]":

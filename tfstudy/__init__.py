@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 RESULTS = Path("results")  # the default folder of all results
 
 MODULES = {
-    "RunOptions": "experiment.options",
+    "RunOptions": "experiment.api",
     "UserError": "errors",
     "load": "experiment.finished",
     "results": "analysis.frame",

@@ -19,6 +19,10 @@ from tfstudy.runs.schema import ReadTest
 from tfstudy.runs.store import open_run, read_predictions, read_test_reads
 from tfstudy.runs.writer import write_failure
 
+TINY = {
+    "model.dim": 16, "model.hidden": 16, "train.steps": 10, "train.warmup_steps": 2, "train.validation_interval": 10,
+    "train.log_interval": 10, "train.batch_size": 2, "decode.max_length": 2,
+}  # fmt: skip
 FEW = ("--set", "examples=6", "-q")
 
 
@@ -54,25 +58,57 @@ def test_sources_come_from_arguments_a_file_or_a_pipe(run, capsys, monkeypatch):
             assert capsys.readouterr().out.splitlines() == expected
 
 
-@pytest.mark.parametrize(
-    ("content", "facts"),
-    [
-        (b"a b\nc\na x\n", ["line 3", "'x'", "a, b, c"]),
-        (b"a b\n\nc\n", ["line 2", "at least one token"]),
-        (b"<pad>\n", ["'<pad>'", "a, b, c"]),
-        (b"a \xff\n", ["UTF-8"]),
-        (b"", ["no source"]),
-    ],
-)
-def test_a_bad_line_is_named_and_nothing_is_printed(run, content, facts, capsys, monkeypatch):
+@pytest.mark.parametrize(("content", "fact"), [(b"a \xff\n", "UTF-8"), (b"", "no source")])
+def test_a_file_that_has_no_sources_is_refused(run, content, fact, capsys, monkeypatch):
     Path("sources.txt").write_bytes(content)
     for words in (["--file", "sources.txt"], []):
         stdin(monkeypatch, content)
         assert tfstudy("predict", run, *words) == 2
         out, error = capsys.readouterr()
         assert out == ""
-        assert all(fact in error for fact in [*facts, "sources.txt" if words else "standard input"])
+        assert fact in error
+        assert ("sources.txt" if words else "standard input") in error
         assert error.count("\n") == 1
+
+
+def test_a_line_that_the_model_can_not_read_is_named_and_the_others_are_predicted(run, capsys):
+    Path("sources.txt").write_text("a b\n\na x\n<pad>\nc\n")
+    first, last = load(run).predict(["a b", "c"])
+    capsys.readouterr()
+    for words, lines in {
+        ("--format", "lines"): [first, "", "", "", last],
+        (): [f"a b -> {first}", "", "a x -> (not read)", "<pad> -> (not read)", f"c -> {last}"],
+    }.items():
+        assert tfstudy("predict", run, "--file", "sources.txt", *words) == 1
+        out, error = capsys.readouterr()
+        assert out.splitlines() == lines
+        places = [line.split(": ")[0] for line in error.splitlines()[:2]]
+        assert places == ["sources.txt, line 3", "sources.txt, line 4"]
+        assert "unknown source token 'x'" in error
+    assert tfstudy("predict", run, "--file", "sources.txt", "--format", "json") == 1
+    shown = json.loads(capsys.readouterr().out)["predictions"]
+    assert [one["prediction"] for one in shown] == [first, None, None, None, last]
+    assert tfstudy("predict", run, "a x") == 2
+
+
+def test_a_word_that_a_corpus_lacks_in_train_is_read_as_unknown_and_cut_outputs_are_counted(tmp_path, capsys):
+    """As in its test sets: the file of the test set, predicted, gives the recorded predictions."""
+    Path("data").mkdir()
+    for name, pairs in {"train": "a b\tx y\nb\ty", "dev": "a\tx", "test": "a new\tx z\nb\ty"}.items():
+        Path(f"data/{name}.tsv").write_text(f"{pairs}\n")
+    words = [w for key, value in TINY.items() for w in ("--set", f"{key}={value}")]
+    assert tfstudy("run", "pairs", "--arch", "lstm", "--set", "data.root=data", *words, "--accelerator", "cpu") == 0
+    [run] = Path("results").glob("*/*/*/s*")
+    rows = read_predictions(run, "test")
+    Path("sources.txt").write_text("".join(f"{row.source}\n" for row in rows))
+    capsys.readouterr()
+    assert tfstudy("predict", run, "--file", "sources.txt", "--format", "lines") == 0
+    out, error = capsys.readouterr()
+    assert out.splitlines() == [row.prediction for row in rows]
+    assert "sources.txt, line 1: read as unknown: new" in error
+    cut = sum(len(row.prediction.split()) == 2 for row in rows)
+    assert cut
+    assert f"{cut} of 2 outputs were cut at the maximum number of tokens" in error
 
 
 def test_predict_refuses_what_it_can_not_read_or_use(run, capsys, monkeypatch):

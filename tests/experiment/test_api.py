@@ -1,8 +1,12 @@
 """Experiments from Python: `tfstudy.run` and `tfstudy.load`."""
 
+import logging
+import random
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 import tfstudy
 from tests.example_task import TASK, added
@@ -62,6 +66,48 @@ def test_a_run_is_trained_loaded_and_used():
     for sources, place in ((5, ""), ([run.predictions()[0].source, 5], "source 1: ")):
         with pytest.raises(UserError, match=f"^{place}a source must be text.*, but is '5'$"):
             run.predict(sources)
+
+
+def test_a_run_and_its_use_leave_the_random_state_warnings_and_logs_of_the_caller():
+    logging.getLogger("lightning.pytorch").setLevel(logging.INFO)
+    torch.manual_seed(1)
+    random.seed(1)
+
+    def state() -> list[object]:
+        logs = {name: getattr(log, "level", 0) for name, log in logging.root.manager.loggerDict.items()}
+        kept = {name: level for name, level in logs.items() if name.startswith("lightning") and level}
+        return [torch.get_rng_state().tolist(), random.getstate(), [*warnings.filters], kept]
+
+    before = state()
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL, **{"eval.max_examples": 24})
+    assert state() == before
+    tfstudy.load(outcome.path).predict("a b")
+    assert state() == before
+
+
+def test_every_public_name_can_be_imported():
+    assert [getattr(tfstudy, name).__name__ for name in tfstudy.__all__] == tfstudy.__all__
+
+
+def test_messages_in_python_name_no_options_of_the_command_line(capsys):
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL, **{"eval.max_examples": 24})
+    again = {"arch": "lstm", **SMALL, "eval.max_examples": 24}
+    for options, fact in (
+        (CPU._replace(devices=9999), "devices must be at most"),
+        (CPU._replace(accelerator="gpu"), "a GPU is called cuda"),
+        (CPU._replace(tuning=True), "is not a trial"),
+        (CPU._replace(loggers=("wandb",)), "wandb"),
+    ):
+        with pytest.raises(UserError, match=fact) as error:
+            tfstudy.run("reverse", options=options, **again)
+        assert " --" not in f" {error.value}"
+    last = outcome.path / "checkpoints" / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:-9])
+    with pytest.raises(UserError, match="damaged") as error:
+        tfstudy.load(outcome.path)
+    assert " --" not in str(error.value)
+    assert not tfstudy.run("reverse", options=CPU, **again).worked
+    assert "--" not in capsys.readouterr().out
 
 
 def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):

@@ -15,7 +15,8 @@ from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import ARCHITECTURES, assert_same, at_row, command, die, folder, forked, killed
 from tfstudy import tasks
-from tfstudy.runs.store import read_progress
+from tfstudy.runs.schema import Started
+from tfstudy.runs.store import open_run, read_progress
 from tfstudy.runs.writer import RunFolder
 
 
@@ -257,4 +258,13 @@ def test_an_evaluation_that_fails_leaves_the_training_and_says_so(monkeypatch, u
     monkeypatch.setattr(evaluate, "evaluate", decode)
     assert tfstudy(*command()) == 0
     assert_same(folder(), undisturbed(command()))
-    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
+
+
+def test_a_run_that_goes_on_on_another_device_says_so_and_records_both(monkeypatch, capsys):
+    killed(command(), at_row(20))
+    monkeypatch.setattr("tfstudy.experiment.run.device_name", lambda device: "another one")
+    assert tfstudy(*command()) == 0
+    [first, second] = [event.environment.device for event in open_run(folder()).events if isinstance(event, Started)]
+    assert second == "another one"
+    assert f"resumed on another one, after {first}: " in capsys.readouterr().err

@@ -20,9 +20,9 @@ from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, write_atomically
 from tfstudy.runs.identity import identify
-from tfstudy.runs.schema import Lengths, Prediction, Result, Slice, SplitScores
+from tfstudy.runs.schema import Lengths, Prediction, Result, Resumed, Slice, SplitScores
 from tfstudy.runs.store import read_predictions, read_result
-from tfstudy.runs.writer import RunFolder, write_run
+from tfstudy.runs.writer import RunFolder, add_events, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +54,20 @@ def test_a_file_that_can_not_be_finished_is_not_there_at_all(tmp_path, monkeypat
     assert not (tmp_path / "result.json").exists()
     assert (tmp_path / "old.json").read_bytes() == b"old"
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_full_disk_names_the_file_that_can_not_be_written(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for name, write in {
+        "config.yaml": lambda: write_atomically(tmp_path / "config.yaml", b"new"),
+        "events.jsonl": lambda: add_events(tmp_path, Resumed(step=1)),
+    }.items():
+        with pytest.raises(OSError, match="No space left") as error:
+            write()
+        assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / name))
 
 
 def example_result(**more) -> Result:
@@ -127,7 +141,7 @@ def test_a_really_full_disk_is_reported_and_the_same_command_resumes_with_space(
     path, enlarge = small_disk
     assert tfstudy(*command(), "--results", path / "results") == 1
     err = capsys.readouterr().err
-    assert "No space left on device" in err
+    assert f"No space left on device: {path}/results/" in err
     assert "Traceback" not in err
     assert not list(path.rglob("result.json"))
     enlarge()

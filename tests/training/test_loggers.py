@@ -136,7 +136,7 @@ def test_only_the_first_process_of_a_run_logs(tmp_path):
     ("given", "message"),
     [
         ("tensorbord", "unknown logger 'tensorbord'; did you mean 'tensorboard'? Expected one of: tensorboard,"),
-        ("fake,wandb, mlflow", "--logger wandb,mlflow: not installed; to install it: pip install wandb mlflow\n"),
+        ("fake,wandb, mlflow", "logger wandb,mlflow: not installed; to install it: pip install wandb mlflow\n"),
     ],
     ids=["unknown", "absent"],
 )

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1024  # sources that are predicted before their outputs are printed
 STDIN = "-"
+UNREAD = "(not read)"  # instead of the output for a source that the model can't read
 EMPTY = "(empty)"  # an output without tokens
-SHOWN = 20  # tokens that the prompt lists
+SHOWN = 20  # tokens that the prompt lists; lines with unknown tokens
 MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # settings of attention of one run
 
 
@@ -335,25 +336,56 @@ def predict(
     if interactive:
         converse(finished)
         return
-    for source in inputs:
-        try:
-            finished.tokens(source.text)
-        except UserError as error:
-            raise UserError(f"{source.place}{error}") from None
-    texts = [source.text for source in inputs]
-    outputs = []
-    for start in range(0, len(texts), CHUNK):
-        chunk = texts[start : start + CHUNK]
-        outputs += (new := finished.predict(chunk))
-        if not as_json:
-            several = len(texts) > 1 and format_ == "text"
-            for text, output in zip(chunk, new, strict=True):
-                line = re.sub("[\r\n]+", " ", output) or EMPTY * (format_ == "text")
-                print(f"{text} -> {line}" if several else line)
-            sys.stdout.flush()
+    tokens, errors = readable(finished, inputs)
+    from tfstudy.evaluation.evaluate import cut_outputs
+
+    outputs: dict[int, str] = {}
+    cut = 0
+    for start in range(0, len(inputs), CHUNK):
+        chunk = range(start, min(start + CHUNK, len(inputs)))
+        known = [number for number in chunk if number in tokens]
+        new = finished.outputs([tokens[number] for number in known]) if known else []
+        outputs |= {number: output.text for number, output in zip(known, new, strict=True)}
+        cut += sum(output.cut for output in new)
+        for number in () if as_json else chunk:
+            text, output = inputs[number].text, re.sub("[\r\n]+", " ", outputs.get(number, ""))
+            if format_ == "text" and text.strip():  # an empty line stays one
+                output = UNREAD if number not in outputs else output or EMPTY
+                output = f"{text} -> {output}" if len(inputs) > 1 else output
+            print(output)
+        sys.stdout.flush()
     if as_json:
-        pairs = [{"source": text, "prediction": output} for text, output in zip(texts, outputs, strict=True)]
+        pairs = [{"source": source.text, "prediction": outputs.get(n)} for n, source in enumerate(inputs)]
         print_json({"run": str(path), "predictions": pairs})
+    if cut:
+        print(cut_outputs(cut, len(outputs)), file=sys.stderr)
+    raise typer.Exit(int(errors > 0))
+
+
+def readable(run: "FinishedRun", inputs: Sequence["Source"]) -> tuple[dict[int, tuple[str, ...]], int]:
+    """Return the tokens of the sources that the model can read, by number, and how many lines it can't.
+
+    These lines and those with unknown words are listed on standard error. `UserError` for an argument of the command.
+    """
+    tokens: dict[int, tuple[str, ...]] = {}
+    errors: list[str] = []
+    unknown: list[str] = []
+    for number, source in enumerate(inputs):
+        if source.place and not source.text.strip():
+            continue
+        try:
+            tokens[number] = run.tokens(source.text)
+        except UserError as error:
+            if not source.place:
+                raise
+            errors.append(f"{source.place}{error}")
+        else:
+            if words := run.unknown(tokens[number]):
+                unknown.append(f"{source.place or 'the source: '}read as unknown: {' '.join(words)}")
+    for lines in (errors, unknown):
+        for line in [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else [])]:
+            print(printable(line), file=sys.stderr)
+    return tokens, len(errors)
 
 
 class Source(NamedTuple):

@@ -117,7 +117,7 @@ def config_(
 
     as_json = is_json(format_, "yaml")
     resolved = requested(task, arch, preset, config, set_, split, seed, smoke).resolve()
-    tasks.find(resolved.task)(resolved.data)  # checks the data section
+    tasks.build(resolved.task, resolved.data)  # checks the data section
     if as_json:
         print_json(resolved.model_dump(mode="json"))
     else:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tfstudy.config.schema import DecodeConfig, EvalConfig
 from tfstudy.data.encoding import PAD, UNK, PaddedRows, TaskEncoder
 from tfstudy.evaluation.breakdown import mean_over_lengths
-from tfstudy.evaluation.decoding import generate_both, generation_limit, limits_of
+from tfstudy.evaluation.decoding import generate, generate_both, generation_limit, limits_of, search_limits
 from tfstudy.models.base import Model
 from tfstudy.models.tokens import Tokens as TokenBatch
 from tfstudy.runs.schema import Prediction
@@ -248,3 +248,37 @@ def summarise_outputs(task: Task, examples: Sequence[Example], outputs: Sequence
             groups.setdefault(example.tags[tag], []).append(i)
         slices[tag] = {str(v): summarise(groups[v]) for v in sorted(groups, key=lambda v: (str(type(v)), v))}
     return summarise(range(len(examples))) | {"slices": slices, **mean_over_lengths(slices)}
+
+
+class Generated(NamedTuple):
+    """What a model wrote for a source."""
+
+    text: str
+    cut: bool  # at the generation limit
+
+
+def generated(
+    model: Model, data: TaskEncoder, decode: DecodeConfig, config: EvalConfig, sources: Sequence[Sequence[str]]
+) -> list[Generated]:
+    """Return the output of a model for each source, given as tokens; computed in batches of similar length."""
+    encoded = data.encode([Example(tuple(source), (), {}) for source in sources])
+    lengths, device = encoded.source_lengths, next(model.parameters()).device
+    limits = search_limits(model, data.task, decode, lengths - 1)  # without EOS
+    memory = MemoryUse.of(model, len(data.target_vocab), decode.hypotheses)
+
+    def compute(index: Tensor) -> list[list[int]]:
+        source = encoded.rows(index).source.to(device)
+        return generate(model, TokenBatch.of(source), limits[index].to(device), decode)
+
+    out: dict[int, Generated] = {}
+    order, most = lengths.sort(stable=True).indices, rows_at_once(config, device)
+    for index, rows in in_batches(compute, order, lengths, limits, memory.decoding, most):
+        for number, row in zip(index.tolist(), rows, strict=True):
+            text = str(data.task.text(data.target_vocab.decode(row)))
+            out[number] = Generated(text, len(row) >= int(limits[number]))
+    return [out[number] for number in range(len(sources))]
+
+
+def cut_outputs(cut: int, total: int) -> str:
+    """Return a line on outputs that reached the generation limit."""
+    return f"{cut:,} of {total:,} outputs were cut at the maximum number of tokens (decode.max_length)"

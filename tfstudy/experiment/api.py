@@ -53,7 +53,7 @@ def check_loggers(names: Sequence[str]) -> None:
         one_of("logger", name, LOGGERS)
     if missing := [name for name in names if not find_spec(name)]:
         packages = " ".join(missing)
-        raise UserError(f"--logger {','.join(missing)}: not installed; to install it: pip install {packages}")
+        raise UserError(f"logger {','.join(missing)}: not installed; to install it: pip install {packages}")
 
 
 def device_of(options: RunOptions) -> "torch.device":
@@ -61,13 +61,13 @@ def device_of(options: RunOptions) -> "torch.device":
     import torch
 
     if options.accelerator == "gpu":
-        raise UserError("--accelerator gpu: a GPU is called cuda; expected one of: " + ", ".join(ACCELERATORS))
+        raise UserError("accelerator gpu: a GPU is called cuda; expected one of: " + ", ".join(ACCELERATORS))
     one_of("accelerator", options.accelerator, ACCELERATORS)
     count = torch.cuda.device_count() if options.accelerator != "cpu" else 0
     if options.accelerator == "cuda" and not count:
-        raise UserError("--accelerator cuda: torch finds no CUDA device on this machine")
+        raise UserError("accelerator cuda: torch finds no CUDA device on this machine")
     if options.devices > (available := count or os.cpu_count() or 1):  # on a CPU, a device is a process
-        raise UserError(f"--devices must be at most {available} on this machine, but is {options.devices}")
+        raise UserError(f"devices must be at most {available} on this machine, but is {options.devices}")
     if count:  # by default convolutions round their inputs to ten bits, and products of matrices do not
         torch.backends.cudnn.allow_tf32 = False
     return torch.device("cuda" if count else "cpu")

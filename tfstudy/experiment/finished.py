@@ -1,6 +1,7 @@
 """What can be done with finished runs: predict, read predictions, evaluate again or on longer examples, measure."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +17,7 @@ from tfstudy.config.trees import unflatten
 from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.breakdown import accuracy_by_length
-from tfstudy.evaluation.decoding import generate, search_limits
-from tfstudy.evaluation.evaluate import MemoryUse, in_batches, rows_at_once
+from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
@@ -26,7 +26,6 @@ from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
-from tfstudy.models.tokens import Tokens
 from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.files import check_writable, command_again, write_atomically
@@ -44,8 +43,8 @@ from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.store import TASK_FILES, WEIGHTS, find_weights, read_bytes, read_config, read_predictions, read_result
 from tfstudy.runs.studyfile import check_unpacked
 from tfstudy.runs.writer import write_run
-from tfstudy.tasks.base import Example
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
+from tfstudy.training.fit import undisturbed
 
 Measured = tuple[Path, Result, Measurement]
 HASH = re.compile(r"\b[0-9a-f]{8}\b")
@@ -95,26 +94,33 @@ class FinishedRun:
     def predict(self, source: str | Sequence[str]) -> str | list[str]:
         """Return the output of the model for one source, or a list with the output for each of several sources.
 
-        Decoding is that of the run's config, until EOS or the generation limit. Several sources are computed in
-        batches. This reads no test set, so it is not counted.
+        Decoding is that of the run's config, until EOS or the generation limit; how many outputs reached the limit is
+        said on standard error. This reads no test set, so it is not counted.
 
         Args:
             source: Tokens separated by spaces, such as `"jump twice"`; or a sequence of such texts.
 
         Raises:
-            UserError: If a source is empty or too long, or has an unknown token.
+            UserError: If a source is empty or too long, or has an unknown token (see `tokens`).
         """
-        if isinstance(source, str):
-            return predict_all(self.prepared, [self.tokens(source)])[0]
-        if not isinstance(source, Iterable):
+        if not isinstance(source, str | Iterable):
             raise UserError(f"a source must be text, or several in a list, but is {quoted(source)}")
-        tokens = []
-        for number, one in enumerate(source):
+        single, tokens = isinstance(source, str), []
+        for number, one in enumerate([source] if isinstance(source, str) else source):
             try:
                 tokens.append(self.tokens(one))
             except UserError as error:
-                raise UserError(f"source {number}: {error}") from None
-        return predict_all(self.prepared, tokens)
+                raise UserError(str(error) if single else f"source {number}: {error}") from None
+        outputs = self.outputs(tokens)
+        if cut := sum(output.cut for output in outputs):
+            print(cut_outputs(cut, len(outputs)), file=sys.stderr)
+        texts = [output.text for output in outputs]
+        return texts[0] if single else texts
+
+    def outputs(self, sources: Sequence[Sequence[str]]) -> list[Generated]:
+        """Return the output for each source, given as tokens."""
+        one = self.prepared
+        return generated(one.model, one.data, one.config.decode, one.config.eval, sources)
 
     @property
     def source_vocabulary(self) -> list[str]:
@@ -122,8 +128,16 @@ class FinishedRun:
         return list(self.prepared.data.source_vocab.tokens[len(SPECIAL) :])
 
     def tokens(self, source: str) -> tuple[str, ...]:
-        """Return the tokens of a source; `UserError` if the model can't read it."""
+        """Return the tokens of a source; `UserError` if the model can't read it.
+
+        An unknown token is an error where the task generates its examples; a word that a corpus lacks in its training
+        split is read as one unknown word, as in a test set (see `unknown`).
+        """
         return source_tokens(self.prepared, source)
+
+    def unknown(self, tokens: Iterable[str]) -> list[str]:
+        """Return those of the tokens that the model does not know."""
+        return [token for token in tokens if token not in self.prepared.data.source_vocab]
 
     def attention(self, source: str, target: str | None = None) -> Attention:
         """Return the attention weights for a source, and the model's own greedy output or a given target."""
@@ -252,6 +266,7 @@ class FinishedRun:
         return lengths
 
 
+@undisturbed()
 def load(run: str | Path, results: str | Path = "results", online: bool = False) -> FinishedRun:
     """Load a finished run with its weights.
 
@@ -319,33 +334,12 @@ def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:
     tokens = task.tokens(source)
     if not tokens:
         raise UserError("the source must have at least one token")
-    for token in tokens if task.text(tokens) == " ".join(tokens) else ():  # words, not subwords
+    for token in () if task.corpus() else tokens:
         one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {prepared.config.task}")
     limit = prepared.model.max_positions
     if limit is not None and len(tokens) >= limit:
         raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
     return tuple(tokens)
-
-
-def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[str]:
-    """Return the generated target of each source, given as tokens; computed in batches of similar length."""
-    task, data, config, model = prepared.task, prepared.data, prepared.config, prepared.model
-    encoded = data.encode([Example(tuple(source), (), {}) for source in sources])
-    lengths, device = encoded.source_lengths, next(model.parameters()).device
-    limits = search_limits(model, task, config.decode, lengths - 1)  # without EOS
-    memory = MemoryUse.of(model, len(data.target_vocab), config.decode.hypotheses)
-
-    def compute(index: torch.Tensor) -> list[list[int]]:
-        source = encoded.rows(index).source.to(device)
-        return generate(model, Tokens.of(source), limits[index].to(device), config.decode)
-
-    out: dict[int, str] = {}
-    order = lengths.sort(stable=True).indices
-    most = rows_at_once(config.eval, device)
-    for index, rows in in_batches(compute, order, lengths, limits, memory.decoding, most):
-        texts = [str(task.text(data.target_vocab.decode(row))) for row in rows]
-        out |= zip(index.tolist(), texts, strict=True)
-    return [out[number] for number in range(len(sources))]
 
 
 def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:

@@ -68,9 +68,8 @@ def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:
 @cache
 def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
     """Return the Transformer's number of parameters on a task with these data settings (JSON), and the vocabularies."""
-    kind = tasks.find(task)
-    settings = kind.Config.model_validate_json(data)
-    check_examples(task, built := kind(settings))
+    settings = tasks.find(task).Config.model_validate_json(data)
+    check_examples(task, built := tasks.build(task, settings))
     source, target = built.vocabulary()
     vocabularies = len(Vocab(source)), len(Vocab(target))
     named = {"task": task, "arch": REFERENCE, "data": settings.model_dump()}
@@ -84,8 +83,7 @@ def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
 @cache
 def _positions(task: str, data: str) -> int:
     """Return the number of positions that a task needs with these data settings (JSON)."""
-    kind = tasks.find(task)
-    return needed_positions(kind(kind.Config.model_validate_json(data)))
+    return needed_positions(tasks.build(task, tasks.find(task).Config.model_validate_json(data)))
 
 
 def _count(arch: str, model: Tree, vocabularies: Vocabularies) -> int:

@@ -194,7 +194,7 @@ class Prepared(NamedTuple):
 
 def prepare(config: RunConfig) -> Prepared:
     """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
-    task = tasks.find(config.task)(config.data)
+    task = tasks.build(config.task, config.data)
     check_examples(config.task, task)
     shape, data = DataShape.of(task), TaskEncoder(task)
     check(config, shape)

@@ -24,7 +24,7 @@ from tfstudy.runs.store import is_finished, open_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.runs.writer import RunFolder, run_folder, write_run
 from tfstudy.tasks.base import overlap, overlap_warning
-from tfstudy.training.fit import quiet
+from tfstudy.training.fit import undisturbed
 
 
 class Outcome(NamedTuple):
@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
         return scores_html(self.result)
 
 
+@undisturbed()
 def run(
     config: RunConfig,
     root: Path,
@@ -56,7 +57,6 @@ def run(
     `planned` is the folder that a grid expects. On several devices every process calls this with its `rank`; only the
     first (0) evaluates and writes, the others return None. `UserError` for what can't be run.
     """
-    quiet()
     check_loggers(options.loggers)
     one_of("execution", options.execution, EXECUTIONS)
     for name in options.measure:
@@ -76,7 +76,7 @@ def run(
     with write_run(path, config, prepared.identity, options.restart, replace_broken=planned is not None) as folder:
         if folder.finished:
             return _finished_before(folder, options, report)
-        start(prepared, folder, options, device)
+        start(prepared, folder, options, device, report)
         report(describe(prepared, path))
         if about := about_preset(config.task, config.arch, options.preset):
             report(f"preset {options.preset}: {about}")
@@ -109,9 +109,13 @@ def _score(
         raise
 
 
-def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device) -> None:
-    """Record that this process works on the run."""
-    found = environment(prepared.identity, device_name(device), torch.get_num_threads())
+def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report) -> None:
+    """Record that this process works on the run, and on which devices."""
+    used = " ".join([*([str(options.devices)] if options.devices > 1 else []), device_name(device)])
+    before = [event.environment.device for event in open_run(folder.path).events if isinstance(event, Started)]
+    if before and before[-1] != used:
+        report(f"resumed on {used}, after {before[-1]}: the result may differ from that of one device by rounding")
+    found = environment(prepared.identity, used, torch.get_num_threads())
     folder.record(Started(environment=found, preset=options.preset, tuning=options.tuning))
     for name, content in prepared.task.files().items():
         write_atomically(folder.path / name, content.encode())
@@ -170,9 +174,9 @@ def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> 
     result = folder.result
     if result.tuning != options.tuning:
         kind = "a trial of tuning" if result.tuning else "not a trial of tuning"
-        raise UserError(f"the run at {folder.path} is {kind}; use another --results")
+        raise UserError(f"the run at {folder.path} is {kind}; use another folder of results")
     check_measured(options.measure, folder)
-    report(f"already finished (--restart runs it again): {folder.path}")
+    report(f"already finished (a restart runs it again): {folder.path}")
     return Outcome(folder.path, result, False)
 
 

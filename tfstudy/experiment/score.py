@@ -93,13 +93,13 @@ def score_split(
     """
     config = prepared.config
     role = "validation" if name == prepared.task.splits().validation else "test"
-    if role == "test":
-        folder.count_read(name, reason)
     examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
     with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
         evaluation = evaluate.evaluate(
             prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
         )
+    if role == "test":
+        folder.count_read(name, reason)  # before anybody can see its scores
     digest = folder.write_predictions(name, evaluation.rows) if reason == "run" else ""
     more = {"errors": summarize_errors(evaluation.rows), "predictions": digest}
     return SplitScores.create(role, evaluation.summary | more)

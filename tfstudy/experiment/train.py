@@ -159,7 +159,7 @@ def check_measured(names: Sequence[str], folder: RunFolder) -> None:
 
 def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:
     again = command_again(path, smoke, "--measure", name)
-    return UserError(f"{path} already has {steps} steps without --measure {name}; `{again}` trains it again")
+    return UserError(f"{path} already has {steps} steps without measuring {name}; `{again}` trains it again")
 
 
 # Weights of another run

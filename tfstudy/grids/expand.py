@@ -95,7 +95,7 @@ def plan(
         experiment = config.model_copy(update={"seed": 0}).model_dump_json()
         try:
             if data_key not in data:
-                task = tasks.find(config.task)(config.data)
+                task = tasks.build(config.task, config.data)
                 check_examples(config.task, task)
                 data[data_key] = DataShape.of(task), fingerprint(task)
             if experiment not in errors:

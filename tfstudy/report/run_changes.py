@@ -78,7 +78,7 @@ def examine(path: Path, online: bool = False) -> Verdict:
     try:
         if not online:
             check_local(config)
-        data = fingerprint(tasks.find(config.task)(config.data))
+        data = fingerprint(tasks.build(config.task, config.data))
         changes += [f"data {entry.data[:8]}, now {data[:8]}"] if data != entry.data else []
     except UserError as error:
         reasons = [f"its data were not compared ({error})"]

@@ -188,7 +188,7 @@ def write_atomically(path: Path, content: bytes | memoryview, durable: bool = Tr
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as file:
+        with naming(path), part.open("wb") as file:
             file.write(content)
             file.flush()
             if durable:
@@ -196,6 +196,15 @@ def write_atomically(path: Path, content: bytes | memoryview, durable: bool = Tr
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within this context an `OSError` names the file: a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
 def sync_folder(path: Path) -> None:

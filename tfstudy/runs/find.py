@@ -27,7 +27,7 @@ def check_results_folder(root: Path) -> None:
     """Raise `UserError` if there is no such folder of results."""
     if not root.is_dir():
         raise UserError(
-            f"there is no folder of results at {quoted(root)}; choose one with --results, or train a model first "
+            f"there is no folder of results at {quoted(root)}; choose another one, or train a model first "
             "(`tfstudy run TASK`); the trained models of the study `first` come with the source code of tfstudy"
         )
 
@@ -45,7 +45,7 @@ def find_study(root: Path, name: str) -> Path:
     """The folder of a study, given by its name or its path; `UserError` if there is none."""
     names = studies(root)
     if not names:
-        raise UserError(f"no studies in {root}; choose another folder of results with --results")
+        raise UserError(f"no studies in {root}; choose another folder of results")
     if any(exists(folder / "config.yaml") for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `{command('result', name)}` shows what it measured")
     study, *inside = _words(root, name)

@@ -20,6 +20,7 @@ from tfstudy.runs.files import (
     check_writable,
     digest_of,
     locked,
+    naming,
     resuming_command,
     sealed,
     utc_now,
@@ -202,7 +203,7 @@ def _check_config(folder: RunFolder, config: RunConfig) -> None:
     if not same:
         raise UserError(
             f"{path} was edited after the run started, so its results would not belong to its config; restore it, or "
-            "archive the run and start again with --restart"
+            "archive the run and start again (restart)"
         )
 
 
@@ -216,7 +217,7 @@ def _check_sound(folder: RunFolder, replace_broken: bool) -> None:
     if not replace_broken or error.name != RESULT or isinstance(error, OtherFormatError):
         again = f"{resuming_command(path)} evaluates its checkpoint again and keeps this result under another name"
         more = f"; {again}" if error.name == RESULT else ""
-        raise UserError(f"{path}: {error}; --restart archives the run and starts again{more}")
+        raise UserError(f"{path}: {error}; a restart archives the run and starts again{more}")
     kept = archive_name(path / RESULT, "broken")
     (path / RESULT).rename(kept)
     print(f"{path}: {error}; kept as {kept.name}, the run continues from its checkpoint", file=sys.stderr)
@@ -248,7 +249,7 @@ def add_events(path: Path, *events: AnyEvent) -> None:
     """Add events to `events.jsonl`. An incomplete last line is dropped."""
     content = read_bytes(path / EVENTS)
     number = os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    with os.fdopen(number, "wb", buffering=0) as file:
+    with naming(path / EVENTS), os.fdopen(number, "wb", buffering=0) as file:
         file.truncate(content.rfind(b"\n") + 1)
         file.seek(0, os.SEEK_END)
         file.write(b"".join(map(sealed, events)))

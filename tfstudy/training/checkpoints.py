@@ -71,11 +71,11 @@ def rewind_metrics(path: Path, checkpoint: dict[str, Any] | None) -> None:
     if checkpoint is None:
         return path.unlink(missing_ok=True)
     if not (kept := checkpoint["callbacks"][STATE_KEY].get("metrics")):
-        raise UserError(f"{path.parent} was begun by an older version of tfstudy; --restart runs it again")
+        raise UserError(f"{path.parent} was begun by an older version of tfstudy; a restart runs it again")
     content = read_file(path)[: kept[0]] if path.exists() else b""
     if (len(content), hashlib.sha256(content).hexdigest()) != tuple(kept):
         step = checkpoint["global_step"]
-        raise UserError(f"{path} is damaged: it was changed after step {step} was saved; --restart runs it again")
+        raise UserError(f"{path} is damaged: it was changed after step {step} was saved; a restart runs it again")
     return write_atomically(path, content)
 
 
@@ -90,7 +90,7 @@ def load_checkpoint(path: Path, run: str = "") -> dict[str, Any]:
         raise UserError(f"can't read {path}: {error.strerror}") from None
     digest = hashlib.sha256(memoryview(content)[:-COMMENT]).hexdigest().encode()
     if content[-COMMENT:] != PREFIX + digest:
-        raise DamagedError(f"{path} is damaged: its digest does not match; --restart runs it again")
+        raise DamagedError(f"{path} is damaged: its digest does not match; a restart runs it again")
     try:
         with ZipFile(io.BytesIO(content)) as archive:
             if any(member.compress_type for member in archive.infolist()):  # a few bytes could fill the memory
@@ -99,14 +99,14 @@ def load_checkpoint(path: Path, run: str = "") -> dict[str, Any]:
     except MemoryError:
         raise
     except Exception as error:  # such as code instead of weights
-        raise UserError(f"{path} is not a readable checkpoint ({_reason(error)}); --restart runs it again") from None
+        raise UserError(f"{path} is not a readable checkpoint ({_reason(error)}); a restart runs it again") from None
     try:
         owner = checkpoint["callbacks"][STATE_KEY]["run"]
         checkpoint["state_dict"], checkpoint["global_step"]
     except (KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a checkpoint of a run ({_reason(error)}); --restart runs it again") from None
+        raise UserError(f"{path} is not a checkpoint of a run ({_reason(error)}); a restart runs it again") from None
     if run and owner != run:
-        raise UserError(f"{path} belongs to another run ({str(owner)[:8]}, not {run[:8]}); --restart runs it again")
+        raise UserError(f"{path} belongs to another run ({str(owner)[:8]}, not {run[:8]}); a restart runs it again")
     return checkpoint
 
 

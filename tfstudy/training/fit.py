@@ -4,9 +4,11 @@ import logging
 import signal
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
@@ -17,10 +19,21 @@ from tfstudy.training.graphs import Execution
 from tfstudy.training.module import Seq2Seq
 
 
-def quiet() -> None:
-    """Suppress the messages in which Lightning describes itself and advertises other products."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", ".*LeafSpec.*")
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Within this context Lightning does not describe itself or advertise other products.
+
+    Afterwards torch's random state, the filters of warnings and the level of Lightning's log are those of the caller.
+    """
+    log, devices = logging.getLogger("lightning.pytorch"), range(torch.cuda.device_count())
+    level, used = log.level, torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices if used else []), warnings.catch_warnings():
+        log.setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", ".*LeafSpec.*")
+        try:
+            yield
+        finally:
+            log.setLevel(level)
 
 
 def fit(

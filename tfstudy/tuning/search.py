@@ -111,7 +111,7 @@ def plan_search(request: SearchRequest) -> Search:
     match = request.parameters > 0
     searches = request.searches or default_searches(match)
     spaces = _for_each(archs, lambda arch: parse_space(for_architecture(searches, arch, archs), bases[arch], match))
-    task = tasks.find(request.task)(configs[archs[0]].data)
+    task = tasks.build(request.task, configs[archs[0]].data)
     scored_splits(task, RunOptions(tuning=True))  # checks that there is a validation split
     source, target = task.vocabulary()
     return Search(request, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
