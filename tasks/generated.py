@@ -86,10 +86,14 @@ class GeneratedConfig(TaskConfig):
     test_length: LengthRanges = Field("11-15,16-20", description="further test lengths; each range is a test split")
     train_examples: int = Field(20000, ge=1, le=10**8, description="maximum number of train examples")
     eval_examples: int = Field(1000, ge=1, le=10**7, description="maximum examples of validation and each test split")
+    repeat_sources: bool = Field(
+        False, description="draw train sources with replacement, so that short lengths, which have few, are as frequent"
+    )
 
 
 class Generated(Task):
-    """A task that draws examples by length. No source occurs in two splits or twice in one split.
+    """A task that draws examples by length. No source occurs in two splits; with `repeat_sources` one may occur several
+    times in train, otherwise never twice in one split.
 
     A hash of the source assigns 10 % of the sources of the train lengths to validation and 10 % to testing. So short
     lengths, which have few sources, are held out as well, and drawing more examples never moves one between splits.
@@ -188,22 +192,26 @@ class Generated(Task):
         return self._distinct("fresh", Span(length, length), FRESH_EXAMPLES)
 
     def _distinct(self, split: str, span: Span, number: int) -> list[Example]:
-        """Return up to `number` examples with distinct sources; a larger number starts with the same examples."""
+        """Return up to `number` examples; a larger number starts with the same ones. Only those of train may repeat."""
         random = Random(f"{type(self).__name__} {self.config.split} {split} {span} {self.config.seed}")
         side = split if split in ("train", "validation") else "test"
         train = self.train_span
-        examples: dict[Tokens, Example] = {}
+        repeat = self.config.repeat_sources and split == "train"
+        examples: list[Example] = []
+        known: set[Tokens] = set()
         misses = 0
         while len(examples) < number and misses < MAX_MISSES:
             length = self.draw_length(random, span)
             drawn = self.draw(random, length, split)
             inside = train.first <= length <= train.last
-            if drawn is None or drawn.source in examples or (inside and self._side(self.group(drawn.source)) != side):
+            if drawn is None or drawn.source in known or (inside and self._side(self.group(drawn.source)) != side):
                 misses += 1
                 continue
             misses = 0
-            examples[drawn.source] = Example(drawn.source, drawn.target, {"length": length, **drawn.tags})
-        return list(examples.values())
+            if not repeat:
+                known.add(drawn.source)
+            examples.append(Example(drawn.source, drawn.target, {"length": length, **drawn.tags}))
+        return examples
 
     def _side(self, key: Tokens) -> str:
         """Return the role that the hash assigns to a source of the train lengths."""

@@ -72,7 +72,7 @@ def test_a_key_of_another_section_or_architecture_is_found():
         assert errors(f"{key}=3") == [f"unknown key '{key}'; did you mean '{near}'?"]
     [line] = errors("model.heads=3", arch="cnn")
     assert "'model.heads'" in line
-    assert line.endswith("architectures mingru, transformer")
+    assert line.endswith("architectures deltanet, mingru, transformer")
 
 
 def test_a_value_out_of_range_is_refused_with_its_path():

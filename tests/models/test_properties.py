@@ -16,15 +16,17 @@ from tfstudy.models.transformer import Transformer
 from tfstudy.testing.architecture_properties import PROPERTIES, ArchitectureVariant
 
 CORE = ("decoding in pieces equals teacher forcing", "no logit depends on a later token", "padding changes nothing")
-SIX = (
+EIGHT = (
     "transformer",
     "transformer-randomised",
     "transformer-decoder_only",
     "lstm-input_feeding",
     "cnn",
     "mingru-hybrid",
+    "deltanet-negative",
+    "stack_rnn",
 )
-CASES = [(name, title) for name in VARIANTS for title in PROPERTIES if title in CORE or name in SIX]
+CASES = [(name, title) for name in VARIANTS for title in PROPERTIES if title in CORE or name in EIGHT]
 
 
 @pytest.mark.parametrize(("name", "title"), CASES)
@@ -56,7 +58,7 @@ def test_each_position_scheme_with_or_without_a_window_has_the_properties_of_a_d
         PROPERTIES[title](SchemeVariant(Transformer, name))
 
 
-@pytest.mark.parametrize("name", SIX)
+@pytest.mark.parametrize("name", EIGHT)
 def test_outputs_in_bfloat16_are_close_to_those_in_float32(build, name, source, tokens):
     model = perturbed(build(name))
     expected = logits_of(model, source, tokens)

@@ -1,6 +1,7 @@
-"""Recurrent layers, the LSTM and minGRU, against torch, their equations and loops over steps."""
+"""Recurrent layers, the LSTM, minGRU, DeltaNet and the Stack-RNN: torch, their equations, loops over steps."""
 
 import math
+from random import Random
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from torch.testing import assert_close
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
 from tfstudy.instruments.hooks import Site, joined, logits_of, recorded_attention
+from tfstudy.models import deltanet
+from tfstudy.models.deltanet import CHUNK, DeltaNet, Direction, delta_rule
 from tfstudy.models.lstm import LSTM
 from tfstudy.models.mingru import recurrence
 from tfstudy.models.recurrent import (
@@ -22,6 +25,7 @@ from tfstudy.models.recurrent import (
     scan,
     state_parts,
 )
+from tfstudy.models.stack_rnn import ACTIONS, change
 from tfstudy.models.tokens import Tokens
 
 # Layers
@@ -190,3 +194,97 @@ def test_the_encoder_of_a_hybrid_in_one_direction_sees_no_later_token(build, sou
     before, after = (model.encode(Tokens.of(tokens)).source.values[0] for tokens in (source, changed))
     assert_close(before[:4], after[:4])
     assert (before[4] - after[4]).abs().max() > 1e-3
+
+
+# DeltaNet
+
+
+def delta_by_steps(query, key, value, correct, log_decay, matrix):
+    """Equation 10 of Yang et al. 2024: S_t = S_(t-1) a_t (I - b_t k_t k_t') + b_t v_t k_t', o_t = S_t q_t."""
+    outputs, state = [], matrix.mT
+    for q, k, v, b, a in zip(*(x.unbind(2) for x in (query, key, value, correct, log_decay.exp())), strict=True):
+        b, a, across = b[..., None, None], a[..., None, None], k[..., None] * k[..., None, :]
+        state = state @ (a * (torch.eye(k.shape[-1], dtype=k.dtype) - b * across)) + b * v[..., None] * k[..., None, :]
+        outputs.append((state @ q[..., None])[..., 0])
+    return torch.stack(outputs, 2), state.mT
+
+
+def drawn_inputs(length, rows=2, heads=3, width=4):
+    query, key, value = torch.randn(3, rows, heads, length, width, dtype=torch.float64).unbind(0)
+    correct, log_decay = torch.rand(2, rows, heads, length, dtype=torch.float64).unbind(0)
+    start = torch.randn(rows, heads, width, width, dtype=torch.float64)
+    return [query, nn.functional.normalize(key, dim=-1), value, 2 * correct, -0.2 * log_decay, start]
+
+
+@pytest.mark.parametrize("length", [1, 5, CHUNK, CHUNK + 1, 3 * CHUNK + 7])
+def test_the_chunks_of_the_delta_rule_and_their_gradients_are_those_of_the_recurrence(length):
+    inputs = [x.requires_grad_() for x in drawn_inputs(length)]
+
+    def results(rule):
+        outputs, matrix = rule(*inputs)
+        return outputs, matrix, *torch.autograd.grad((outputs.sin().sum() + matrix.square().sum()), inputs)
+
+    assert_close(results(delta_rule), results(delta_by_steps))
+
+
+def test_the_delta_rule_has_the_numbers_of_the_authors_reference():
+    """Those of `naive_recurrent_gated_delta_rule` in flash-linear-attention (ops/gated_delta_rule/naive.py)."""
+    grid = torch.arange(10.0).view(1, 1, 5, 2)
+    query, key, value = (grid + 1).sin(), nn.functional.normalize(grid.cos(), dim=-1), (2 * grid).sin()
+    correct = torch.tensor([0.5, 1, 1.5, 2, 0.25]).view(1, 1, 5)
+    log_decay = -torch.tensor([0.1, 0.2, 0, 0.7, 0.3]).view(1, 1, 5)
+    start = torch.tensor([[1, -0.5], [0.25, 2]]).view(1, 1, 2, 2)
+    outputs, matrix = delta_rule(query, key, value, correct, log_decay, start)
+    expected = [[0.4373231, 1.5269583], [-0.3260341, -0.5187248], [0.7970997, -1.1083769], [-0.8019575, 1.6023275]]
+    assert_close(outputs[0, 0], torch.tensor([*expected, [-0.4955409, 0.2075513]]), atol=1e-6, rtol=0)
+    assert_close(matrix[0, 0], torch.tensor([[-0.9901147, 1.1373409], [0.1608326, 0.4800695]]), atol=1e-6, rtol=0)
+
+
+def test_a_correction_of_two_computes_the_parity_of_any_length_and_one_of_at_most_one_never_turns_a_sign():
+    bits, key = torch.randint(2, (1, 1, 1000)), torch.tensor([1.0, 0]).expand(1, 1, 1000, 2)
+    start, nothing = torch.eye(2)[None, None], torch.zeros(1, 1, 1000)
+    outputs, _ = delta_rule(key, key, torch.zeros_like(key), 2.0 * bits, nothing, start)
+    assert_close(outputs[..., 0], 1.0 - 2 * (bits.cumsum(2) % 2))
+    for correct in torch.rand(20, 1, 1, 1000):
+        assert (delta_rule(key, key, torch.zeros_like(key), correct, nothing, start)[0] > -1e-6).all()
+
+
+@pytest.mark.parametrize(("negative", "largest"), [(False, 1), (True, 2)])
+def test_the_range_of_eigenvalues_is_that_of_the_config(negative, largest, monkeypatch):
+    layer = Direction(DeltaNet.Config(dim=8, heads=2, head_width=4, negative_eigenvalues=negative))
+    seen = []
+    monkeypatch.setattr(deltanet, "delta_rule", lambda *inputs: seen.append(inputs) or delta_rule(*inputs))
+    layer(100 * torch.randn(50, 30, 8), None, None)
+    [(_, key, _, correct, log_decay, _)] = seen
+    assert (key.norm(dim=-1) < 1.001).all(), "longer keys would have larger eigenvalues"
+    assert (log_decay <= 0).all()
+    assert_close(torch.stack([correct.min(), correct.max()]), torch.tensor([0.0, largest]), atol=1e-3, rtol=0)
+
+
+def test_the_decoder_of_deltanet_goes_on_from_the_matrices_of_the_encoder(build, source):
+    """They are the only way for the source into layers of the decoder whose bridge is 0."""
+    model = build("deltanet").eval()
+    nn.init.zeros_(model.bridge.weight)
+    states = model.encode(Tokens.of(source[:2])).layers
+    assert all((state.matrix[0] - state.matrix[1]).abs().max() > 1e-3 for state in states)
+
+
+# Stack-RNN
+
+
+def test_certain_actions_move_a_stack_as_a_list():
+    """An empty stack, of cells 0, stays empty when it is popped."""
+    random, stack, cells = Random(0), [], torch.zeros(1, 1, 0, 2)
+    for step in range(300):
+        action, value = random.randrange(ACTIONS), torch.randn(1, 1, 2)
+        cells = change(cells, torch.eye(ACTIONS)[action].view(1, 1, -1), value)
+        stack = ([value[0, 0], *stack], stack[1:], stack)[action]
+        expected = torch.stack([*stack, *[torch.zeros(2)] * (step + 1 - len(stack))])
+        assert torch.equal(cells[0, 0], expected)
+
+
+def test_a_stack_after_an_uncertain_action_is_the_mean_of_those_after_each():
+    cells, value, weights = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 4), torch.rand(2, 3, ACTIONS).softmax(2)
+    each = [change(cells, row.expand(2, 3, ACTIONS), value) for row in torch.eye(ACTIONS)]
+    mean = sum(weights[..., i, None, None] * after for i, after in enumerate(each))
+    assert_close(change(cells, weights, value), mean)

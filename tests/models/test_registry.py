@@ -12,14 +12,16 @@ from tfstudy import models
 from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import CNN
+from tfstudy.models.deltanet import DeltaNet
 from tfstudy.models.lstm import LSTM
 from tfstudy.models.mingru import MinGRU
+from tfstudy.models.stack_rnn import StackRNN
 from tfstudy.models.transformer import Transformer
 
 
 def test_every_module_is_an_architecture_or_shared():
-    assert models.built_in() == ["cnn", "lstm", "mingru", "transformer"]
-    assert [models.find(name) for name in models.built_in()] == [CNN, LSTM, MinGRU, Transformer]
+    assert models.built_in() == ["cnn", "deltanet", "lstm", "mingru", "stack_rnn", "transformer"]
+    assert [models.find(name) for name in models.built_in()] == [CNN, DeltaNet, LSTM, MinGRU, StackRNN, Transformer]
 
 
 def test_an_unknown_architecture_is_refused_with_the_nearest_name():

@@ -1,6 +1,7 @@
 """What every generated task promises: its lengths, no example twice, the same examples always; copies; scratchpads."""
 
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,18 @@ def test_a_split_has_examples_of_its_lengths_alone_and_no_source_is_in_two_split
             assert {e.tags["length"] for e in task.examples(part)} <= set(range(span.first, span.last + 1))
         sources = [e.source for part in ("train", "validation", "test", *tested) for e in task.examples(part)]
         assert len(set(sources)) == len(sources)
+
+
+def test_repeated_sources_make_all_train_lengths_equally_frequent_and_are_never_held_out():
+    few, many = (made("chomsky", "parity", repeat_sources=True, train_examples=n) for n in (300, 8000))
+    sources = {part: [e.source for e in many.examples(part)] for part in ("train", "validation", "test")}
+    counts = Counter(map(len, sources["train"]))
+    assert set(counts) == set(range(1, 41))
+    assert 120 < min(counts.values()) <= max(counts.values()) < 280  # 200 each
+    assert many.examples("train")[:300] == few.examples("train")
+    assert not set(sources["train"]) & {*sources["validation"], *sources["test"]}
+    for held_out in (sources["validation"], sources["test"]):
+        assert len(set(held_out)) == len(held_out)
 
 
 @every

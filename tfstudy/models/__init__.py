@@ -15,7 +15,7 @@ __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 SHARED = {
     "attention", "base", "checkpointing", "config", "copying", "dropout", "layers", "positions", "recurrent",
-    "residual", "source_attention", "tokens",
+    "recurrent_model", "residual", "source_attention", "tokens",
 }  # fmt: skip
 # All other modules of this folder are architectures.
 REGISTRY = Registry("architecture", __name__, "tfstudy/models", SHARED)

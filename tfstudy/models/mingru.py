@@ -4,31 +4,20 @@ The gates do not depend on the state, so a whole sequence is computed by a paral
 A hybrid has self-attention in some of its layers (as Jamba, Lieber et al. 2024, 2403.19887).
 """
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from tfstudy.models.attention import Cache, MultiHeadAttention, Sight, append, causal_mask
-from tfstudy.models.base import PaddedModel
-from tfstudy.models.checkpointing import run_layer
-from tfstudy.models.config import CopyConfig
-from tfstudy.models.copying import CopyOutput
-from tfstudy.models.dropout import Dropout
 from tfstudy.models.recurrent import scan
-from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, copied_of
+from tfstudy.models.recurrent_model import RecurrentConfig, RecurrentModel
 
 
-class State(NamedTuple):
-    """The encoded source, and the state of each layer of the decoder."""
-
-    source: Source
-    hidden: tuple[Float[Tensor, "batch hidden"] | Cache | None, ...]  # a cache in layers with self-attention
-
-
-class MinGRU(PaddedModel):
+class MinGRU(RecurrentModel):
     """A gated linear recurrence: a bidirectional encoder, and a decoder that attends to it after the recurrence.
 
     Each layer is x + W h(norm(x)), followed by a feedforward layer of the same form. The initial state of a layer of
@@ -51,21 +40,15 @@ class MinGRU(PaddedModel):
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
 
-    class Config(CopyConfig):
+    class Config(RecurrentConfig):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
-        feedforward: int = Field(256, ge=1, le=65536, description="inner width of the feedforward layers")
-        layers: int = Field(2, ge=1, le=64, description="recurrent layers of the encoder, and of the decoder")
-        bidirectional: bool = Field(True, description="the encoder reads in both directions")
-        attention: Score = Field("multiplicative", description=SCORES)
         self_attention_every: int = Field(
             0, ge=0, le=64, description="every such layer has self-attention in place of the recurrence; 0: none has"
         )
         heads: int = Field(1, ge=1, description="heads of the self-attention; must divide dim")
 
         @model_validator(mode="after")
-        def _switches_fit(self) -> "MinGRU.Config":
-            if self.attention == "none" and self.copy_output:
-                raise ValueError("copy_output needs attention, but attention is 'none'")
+        def _heads_fit(self) -> "MinGRU.Config":
             if self.self_attention_every == 1 or self.self_attention_every > self.layers:
                 raise ValueError(
                     f"self_attention_every must be 0 (none) or from 2 to layers ({self.layers}), "
@@ -77,109 +60,57 @@ class MinGRU(PaddedModel):
                 raise ValueError(f"heads is {self.heads}, but no layer has self-attention (self_attention_every is 0)")
             return self
 
-    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
-        super().__init__(config, source_vocab, target_vocab)
-        self.config = config
-        config.check_vocabularies(source_vocab, target_vocab)
-        dim, hidden, directions = config.dim, config.hidden, 1 + config.bidirectional
-        self.source_embedding = nn.Embedding(source_vocab, dim)
-        self.target_embedding = self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, dim)
-        numbers = range(1, config.layers + 1)
-        self.encoder = nn.ModuleList(Layer(config, directions, number) for number in numbers)
-        self.decoder = nn.ModuleList(Layer(config, 1, number) for number in numbers)
-        recurrent = sum(layer.attention is None for layer in self.decoder)
-        self.bridge = nn.ModuleList(nn.Linear(dim * directions, hidden) for _ in range(recurrent))
-        self.encoded, self.decoded = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.attention = SourceAttention(config.attention, dim, dim)
-        self.combine = nn.Linear(dim + self.attention.width, dim)
-        self.output = nn.Linear(dim, target_vocab, bias=not config.tie_output)
-        self.copy = CopyOutput(dim, source_vocab, target_vocab) if config.copy_output else None
-        self.dropout = Dropout(config.dropout)
-        for module in self.modules():
-            initialise(module)
-        if config.tie_output:
-            self.output.weight = self.target_embedding.weight
+    def mixer(self, number: int, directions: int) -> nn.Module:
+        every = self.config.self_attention_every
+        if every and number % every == 0:
+            return SelfAttention(self.config.dim, self.config.heads, causal=directions == 1)
+        return Recurrence(self.config.dim, self.config.hidden, directions)
 
-    def encode_padded(self, source: Int[Tensor, "rows source"], mask: Bool[Tensor, "rows source"]) -> State:
-        x = self.dropout(self.source_states(self.source_embedding(source), 0))
-        for number, layer in enumerate(self.encoder, 1):
-            x = self.source_states(run_layer(layer, x, None, mask)[0], number)
-        x = self.dropout(self.encoded(x))
-        last = x[torch.arange(len(x), device=x.device), mask.sum(1) - 1]
-        ends = torch.cat([last, x[:, 0]], -1) if self.config.bidirectional else last
-        bridges = iter(self.bridge)
-        hidden = tuple(next(bridges)(ends).tanh() if layer.attention is None else None for layer in self.decoder)
-        keys = self.attention.project(x.flatten(0, 1))
-        copied = None if self.copy is None else self.copy.target_ids[source]
-        return State(Source(keys.view(*source.shape, keys.shape[1]), x, mask, copied), hidden)
+    def new_bridge(self, width: int) -> nn.Module:
+        recurrent = sum(isinstance(layer.mixer, Recurrence) for layer in self.decoder)
+        return nn.ModuleList(nn.Linear(width, self.config.hidden) for _ in range(recurrent))
 
-    def decode_padded(
-        self, tokens: Int[Tensor, "rows length"], state: State
-    ) -> tuple[Float[Tensor, "rows length target_vocab"], State]:
-        x = self.dropout(self.target_states(self.target_embedding(tokens), 0))
-        hidden = []
-        for number, (layer, start) in enumerate(zip(self.decoder, state.hidden, strict=True), 1):
-            x, last = run_layer(layer, x, start)
-            x = self.target_states(x, number)
-            hidden.append(last)
-        x = self.decoded(x)
-        sources = len(state.source.mask)
-        # The hypotheses of a source are next to each other, like one longer target.
-        query = x.reshape(sources, len(x) // max(1, sources) * x.shape[1], x.shape[2])
-        found = self.attention(query, state.source)
-        context = found.contexts.reshape(*tokens.shape, self.attention.width)
-        features = self.dropout(self.combine(torch.cat([x, context], -1)).tanh())
-        logits = self.output(features)
-        if self.copy is not None:
-            copied = self.copy.copied([found.weights], copied_of([state.source]))
-            logits = self.copy(features.flatten(0, 1), logits.flatten(0, 1), copied).view(logits.shape)
-        return logits, state._replace(hidden=tuple(hidden))
+    def start(self, ends: Float[Tensor, "rows ends"], states: Sequence[Any]) -> tuple[Any, ...]:
+        starts = iter([bridge(ends).tanh() for bridge in self.bridge.children()])
+        return tuple(next(starts) if isinstance(layer.mixer, Recurrence) else None for layer in self.decoder)
 
 
-class Layer(nn.Module):
-    """A gated linear recurrence in one direction or both, and a feedforward layer, each with a residual connection.
+class Recurrence(nn.Module):
+    """A gated linear recurrence in one direction or both."""
 
-    At the depths for it, self-attention takes the place of the recurrence. In one direction it sees no later token.
-    """
-
-    def __init__(self, config: MinGRU.Config, directions: int, number: int) -> None:
+    def __init__(self, dim: int, hidden: int, directions: int) -> None:
         super().__init__()
-        self.norm, self.feedforward_norm = nn.LayerNorm(config.dim), nn.LayerNorm(config.dim)
-        attends = config.self_attention_every > 0 and number % config.self_attention_every == 0
-        self.attention = MultiHeadAttention(config.dim, config.heads) if attends else None
-        self.causal = directions == 1
-        if self.attention is None:
-            self.gates = nn.ModuleList(nn.Linear(config.dim, 2 * config.hidden) for _ in range(directions))
-            self.out = nn.Linear(directions * config.hidden, config.dim)
-        self.inner, self.outer = nn.Linear(config.dim, config.feedforward), nn.Linear(config.feedforward, config.dim)
-        self.dropout = Dropout(config.dropout)
+        self.gates = nn.ModuleList(nn.Linear(dim, 2 * hidden) for _ in range(directions))
+        self.out = nn.Linear(directions * hidden, dim)
 
     def forward(
         self,
-        x: Float[Tensor, "batch length dim"],
-        start: Float[Tensor, "batch hidden"] | Cache | None = None,
-        mask: Bool[Tensor, "batch length"] | None = None,
-    ) -> tuple[Float[Tensor, "batch length dim"], Float[Tensor, "batch states"] | Cache]:
-        """Return the outputs, and the last state of each direction. Where the mask is False the state stays.
+        x: Float[Tensor, "rows length dim"],
+        start: Float[Tensor, "rows hidden"] | None,
+        mask: Bool[Tensor, "rows length"] | None,
+    ) -> tuple[Float[Tensor, "rows length dim"], Float[Tensor, "rows states"]]:
+        """Return the outputs, and the last state of each direction."""
+        states = [recurrence(gate(x), start, mask, bool(i)) for i, gate in enumerate(self.gates)]
+        last = [state[:, 0 if i else -1] for i, state in enumerate(states)]
+        return self.out(torch.cat(states, -1)), torch.cat(last, -1)
 
-        The state of self-attention is a cache of all tokens so far; those that the mask hides are not attended to.
-        """
-        update, state = self._mix(self.norm(x), start, mask)
-        x = x + self.dropout(update)
-        x = x + self.dropout(self.outer(self.dropout(self.inner(self.feedforward_norm(x)).relu())))
-        return x, state
 
-    def _mix(self, x: Tensor, start: Tensor | Cache | None, mask: Tensor | None) -> tuple[Tensor, Tensor | Cache]:
-        if self.attention is None:
-            first = start if isinstance(start, Tensor) else None
-            states = [recurrence(gate(x), first, mask, bool(i)) for i, gate in enumerate(self.gates)]
-            last = [state[:, 0 if i else -1] for i, state in enumerate(states)]
-            return self.out(torch.cat(states, -1)), torch.cat(last, -1)
+class SelfAttention(nn.Module):
+    """Self-attention in place of a recurrence. Its state is a cache of all tokens so far."""
+
+    def __init__(self, dim: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.attention, self.causal = MultiHeadAttention(dim, heads), causal
+
+    def forward(
+        self, x: Float[Tensor, "rows length dim"], start: Cache | None, mask: Bool[Tensor, "rows length"] | None
+    ) -> tuple[Float[Tensor, "rows length dim"], Cache]:
+        """Return the outputs and the new cache. Tokens that the mask hides are not attended to."""
         shapes, visible = [(x.shape[0], x.shape[1])], None if mask is None else mask[:, None, None]
         if visible is not None and self.causal:
             visible = visible & causal_mask(x.shape[1], x.shape[1], x.device)
         sight = Sight(shapes, [visible], [None], "decoder" if mask is None else "encoder", causal=mask is None)
-        seen = append([start] if isinstance(start, Cache) else [], self.attention.key_values(x.flatten(0, 1), sight))
+        seen = append([] if start is None else [start], self.attention.key_values(x.flatten(0, 1), sight))
         return self.attention(x.flatten(0, 1), sight, seen)[0].view(x.shape), seen[0]
 
 
@@ -205,13 +136,3 @@ def recurrence(
     if backwards:
         return scan(keep.flip(1), new.flip(1)).flip(1)
     return scan(keep, new)
-
-
-def initialise(module: nn.Module) -> None:
-    """Initialise the embeddings with a standard deviation of 0.1, the linear layers by Xavier, without biases."""
-    if isinstance(module, nn.Embedding):
-        nn.init.normal_(module.weight, std=0.1)
-    if isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
