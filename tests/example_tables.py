@@ -5,6 +5,7 @@ from pathlib import Path
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.summary import conditions, pairs, rows_of
 from tfstudy.report.comparisons import Pair
+from tfstudy.report.render import Listing, render
 from tfstudy.report.tables import Table, cells
 
 
@@ -23,7 +24,13 @@ def compared(study: Path) -> list[Pair]:
 def columns(table: Table) -> list[dict[str, str]]:
     """The texts of each row of a table, by the head of the column."""
     shown = cells(table)
-    return shown.frame.rename(columns=dict(shown.heads)).to_dict("records")
+    heads = [shown.head(key) for key in shown.frame]
+    return [dict(zip(heads, row, strict=True)) for row in zip(*shown.frame.values(), strict=True)]
+
+
+def text_of(found: Listing) -> str:
+    """A listing as text without a limit of width."""
+    return render(found.parts, found.notes, "text")
 
 
 def notes(table: Table) -> list[str]:

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import ENVIRONMENT, edit_result, put, result, set_environments, write
-from tests.example_tables import compared
+from tests.example_tables import compared, text_of
 from tfstudy.analysis.claims import gather_evidence, judge
 from tfstudy.analysis.estimates import estimate_difference, estimate_mean
 from tfstudy.analysis.frame import read_studies
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
-from tfstudy.report.claims import claim_lines, markdown
+from tfstudy.report.claims import listing, markdown
 from tfstudy.report.evidence import subject
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 from tfstudy.tasks.scoring import wilson
@@ -300,7 +300,7 @@ def undecided(study, **rows):
     part = {"of": {"arch": "lstm"} | {f"rows.{key}": value for key, value in rows.items()}, "above": 0}
     found = judged(study, part, metric="head_roles")
     assert f"above 0; {found.reason}" in markdown([found])
-    assert f"; {found.reason}" in "".join(map(str, claim_lines([found], [], details=True)))
+    assert f"; {found.reason}" in text_of(listing([found], [], details=True))
     assert found.verdict == "undecided"
     return found.reason
 

@@ -175,7 +175,7 @@ def test_an_interruption_and_a_file_error_have_an_exit_code_and_say_how_to_resum
     text = capsys.readouterr().err
     assert all(fact in text for fact in facts)
     assert "Traceback" not in text
-    monkeypatch.setattr("tfstudy.report.status.status_lines", ended)
+    monkeypatch.setattr("tfstudy.report.status.status", ended)
     assert tfstudy("status") == code
     assert "same command again" not in capsys.readouterr().err, "this command resumes nothing"
 

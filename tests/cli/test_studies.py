@@ -8,8 +8,10 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_records import result, write
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
+from tests.example_tables import text_of
 from tfstudy.launchers.batch import save_plan
-from tfstudy.report.status import seconds_left, status_lines
+from tfstudy.report.status import seconds_left
+from tfstudy.report.status import status as listing
 from tfstudy.runs.find import find_run
 from tfstudy.runs.status import planned_runs, run_status, study_runs
 from tfstudy.runs.writer import write_failure
@@ -17,7 +19,7 @@ from tfstudy.runs.writer import write_failure
 
 def status(name: str = "") -> list[str]:
     """The lines of a study."""
-    return [line.plain for line in status_lines(Path("results"), name)]
+    return text_of(listing(Path("results"), name)).splitlines()
 
 
 def test_every_state_is_recognised():

@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 
+from tests.example_tables import text_of
 from tests.performance.example_measurements import record
 from tfstudy.errors import UserError
 from tfstudy.performance.record import write_records
 from tfstudy.report.bench_table import rows
-from tfstudy.report.claims import claim_lines, judged_claims
+from tfstudy.report.claims import judged_claims, listing
 from tfstudy.report.claims import markdown as claims_markdown
 from tfstudy.report.plots.bench import plot
 
@@ -58,5 +59,5 @@ def test_a_claim_is_judged_by_the_measurements_in_a_folder_of_results(tmp_path):
     text = claims_markdown(verdicts, notes)
     assert "2. **supported**: training, length 1024, width 128, batch 1: peak memory of transformer explicit" in text
     assert "measured: 4 exact; the ratio lies within the bounds. Machine: x86_64, 1 thread, torch 2.0" in text
-    text = " ".join(" ".join(map(str, claim_lines(verdicts, notes, details=True))).split())
+    text = " ".join(text_of(listing(verdicts, notes, details=True)).split())
     assert "; 4 exact; claimed above 2;" in text

@@ -8,9 +8,10 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_claims import NEAR_HALF, judged, values
 from tests.example_records import result, three_architectures, write
+from tests.example_tables import text_of
 from tfstudy.analysis import claims
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.report.claims import COLOURS, claim_lines, study_claims
+from tfstudy.report.claims import COLOURS, listing, study_claims
 from tfstudy.report.evidence import about, measured, verdict_table
 
 # The command
@@ -119,13 +120,12 @@ def refuted(tmp_path):
 
 
 def test_a_claim_has_its_verdict_and_reason_and_with_details_each_statement(refuted):
-    lines = claim_lines([refuted], ["a note"], details=False)
-    assert str(lines[0]).split() == ["L1", *refuted.verdict.split(), "It", "is", "so."]
-    assert str(lines[1]).strip() == "refuted: statement 1; not run: statement 2"
-    assert COLOURS[refuted.verdict] in [span.style for span in lines[0].spans]
+    lines = text_of(listing([refuted], ["a note"], details=False)).splitlines()
+    assert lines[0].split() == ["L1", *refuted.verdict.split(), "It", "is", "so."]
+    assert lines[1].strip() == "refuted: statement 1; not run: statement 2"
     assert COLOURS.keys() == set(claims.VERDICTS)
-    assert str(lines[-1]) == "-  a note"
-    text = " ".join(" ".join(map(str, claim_lines([refuted], [], details=True))).split())
+    assert lines[-1] == "- a note"
+    text = " ".join(text_of(listing([refuted], [], details=True)).split())
     assert "exact match of lstm on scan length; 1.2 [" in text
     assert "; claimed 90.3 ± 5; on the wrong side of 85.3" in text
     assert "exact match of cnn on scan length; claimed 12.1 ± 5; no finished run" in text

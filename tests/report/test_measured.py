@@ -1,17 +1,22 @@
 """Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
 
-import io
-
 import pytest
-from rich.console import Console
 
 from tests.example_records import result, write
+from tests.example_tables import text_of
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.instruments.attention import Map, Maps
-from tfstudy.report.attention_summary import summary
-from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show
+from tfstudy.report.measured import (
+    attention_listing,
+    by_condition,
+    intervals,
+    listing,
+    rank_note,
+    saved_measurements,
+)
 from tfstudy.report.plots.heat_maps import attention
 from tfstudy.report.plots.measurement import plot
+from tfstudy.report.render import render
 from tfstudy.report.study_page import publish
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
@@ -53,26 +58,24 @@ def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds(study):
     assert one.low < one.mean < one.high
 
 
-def test_the_table_has_a_line_for_each_condition_facet_and_series(study, capsys):
-    show(measured(study))
-    _, head, *lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+def test_the_table_has_a_line_for_each_condition_facet_and_series(study):
+    _, head, *lines = [line.split() for line in text_of(listing(measured(study), 80)).splitlines()]
     assert head == ["condition", "kind", "layer", "length", "4", "8"]
     assert lines[0] == ["cnn", "cross", "1", "1.8", "1.8"]
     assert len(lines) == 2 * 2 * 2
 
 
-def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(study, capsys, monkeypatch):
+def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(study):
     def of_widths(base):
         both = {"random": (4, 16, 64, 256, 1024), "model": (8,)}
         return [{"series": s, "width": width, "entropy": 1.0} for s, widths in both.items() for width in widths]
 
     chart = Chart("line", x="width", y="entropy", hue="series")
     for columns in (32, 38, 200):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        show(measured(study, chart, of_widths)[:1])
-        _, head, *lines = capsys.readouterr().out.splitlines()
-        assert all(len(line.split()) > 1 for line in lines)
-        assert max(map(len, [head, *lines])) <= columns
+        _, cells = listing(measured(study, chart, of_widths)[:1], columns).parts
+        numbers = [texts for head, texts in cells.frame.items() if head != "series"]
+        assert all(any(row) for row in zip(*numbers, strict=True))
+        assert cells.width <= columns
 
 
 def test_a_heat_map_has_a_cell_for_each_x_and_y(study):
@@ -142,12 +145,11 @@ def maps_of(columns=3, rows=2, layers=2, heads=(1, 2), kind="cross", word="t"):
 
 @pytest.mark.parametrize("word", ["t", "t" * 90])
 def test_no_line_of_a_table_of_attention_is_longer_than_the_terminal(word):
-    console = Console(file=io.StringIO(), width=80)
-    for part in summary(maps_of(12, 30, layers=9, word=word), 80):
-        console.print(part)
-    shown = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    assert max(map(len, shown)) <= 80
-    assert shown[-1].endswith("earlier layers are not shown; choose one with --layer")
+    found = attention_listing(maps_of(12, 30, layers=9, word=word), given=False)
+    lines = render(found.parts, (), "text", width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "layer 1," in lines[-2]
+    assert "layer 9" in lines[1]
 
 
 def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():

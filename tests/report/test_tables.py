@@ -1,5 +1,6 @@
 """Tables of studies, from example records."""
 
+import pandas as pd
 import pytest
 
 from tests.commands import tfstudy
@@ -187,7 +188,7 @@ def test_every_number_of_the_long_table_is_in_the_wide_one(tmp_path, count):
             records.append(one)
     found = table(write(tmp_path, *records))
     [cells] = wide(found)
-    frame = cells.frame.set_index("architecture" if count == 3 else "test set")
+    frame = pd.DataFrame(cells.frame).set_index("architecture" if count == 3 else "test set")
     frame = frame if count == 3 else frame.T
     for row in found.rows.itertuples():
         assert frame[row.test.removeprefix("test_")][row.arch].startswith(f"{row.mean:.1f} ")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfstudy.analysis import labels
+from tfstudy.cli.output import print_listing
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
@@ -13,9 +14,9 @@ from tfstudy.launchers.batch import Batch, copy_finished, estimates, grid_batch,
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.plugins import command
-from tfstudy.report.grids import BatchProgress, Forecast, forecast, outdated_lines, unmeasured_lines
+from tfstudy.report.grids import BatchProgress, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import coloured, columns, show_lines
+from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.files import results_words
 from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, RunStatus, study_runs
 
@@ -53,7 +54,7 @@ def _recorded(batch: Batch) -> Batch:
     return batch
 
 
-def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> Forecast:
+def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> Listing:
     """Return what `run_grid` would run. No cluster is started or asked: the times are for this machine."""
     if settings.launcher in ("ray", "slurm"):
         settings = settings._replace(launcher="local", per_device="auto")
@@ -78,8 +79,8 @@ def run_batch(batch: Batch, executor: Executor) -> int:
 
 def _print_notes(batch: Batch) -> None:
     """Print which finished runs are kept though they are outdated, or not measured as asked."""
-    notes = [*outdated_lines(batch), *unmeasured_lines(batch)]
-    print("".join(f"{line}\n" for line in columns([note] for note in notes)), end="", flush=True)
+    for note in (*outdated_lines(batch), *unmeasured_lines(batch)):
+        print(note, flush=True)
 
 
 def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, online: bool = False) -> int:
@@ -95,7 +96,8 @@ def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False,
     jobs, skipped = resumed_jobs(left, study.parent, study.name, settings.options, online)
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")
-    _show_left(jobs, left)
+    if jobs:
+        _show_left(jobs, left)
     if dry_run or not jobs:
         return int(bool(skipped))
     with running(settings) as executor:
@@ -106,8 +108,15 @@ def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False,
 def _show_left(jobs: Sequence[Job], left: Sequence[RunStatus]) -> None:
     """Print a line for each job: its name, what varies between the jobs, and why it has not finished."""
     varied = dict(zip((Path(job.path) for job in jobs), labels.of_configs([job.config for job in jobs]), strict=True))
-    rows = [(run.state, run.name, varied[run.path], _reason(run)) for run in left if run.path in varied]
-    show_lines(coloured(line) for line in columns(rows, cut=(2,)))
+    shown = [run for run in left if run.path in varied]
+    frame = {
+        "state": [run.state for run in shown],
+        "run": [run.name for run in shown],
+        "settings": [varied[run.path] for run in shown],
+        "reason": [_reason(run) for run in shown],
+    }
+    folded = frozenset(("run", "settings", "reason"))
+    print_listing(Listing([Cells(frame, left=list(frame), folded=folded, headless=True, styles=STYLES)]), "text")
 
 
 def _reason(run: RunStatus) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tfstudy.cli.command_line import app
 from tfstudy.cli.options import Accelerator, Format, Quiet, Set, option, path_option
-from tfstudy.cli.output import announce, is_json, print_json, progress_on_stderr
+from tfstudy.cli.output import announce, listing_format, print_listing, progress_on_stderr
 from tfstudy.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def bench(
     """
     from tfstudy.performance.record import check_free
 
-    as_json, request = is_json(format_), _request(arch, vary, measure, variant, settings, repeats)
+    format_, request = listing_format(format_), _request(arch, vary, measure, variant, settings, repeats)
     if out:
         check_free(out)
     announce("loading PyTorch ...", quiet)
@@ -63,12 +63,9 @@ def bench(
         )
     if out:
         bench_table.save(out, records, notes, next(iter(request.axes)))
-    if as_json:
-        print_json(bench_table.tree(records, notes))
-    else:
-        bench_table.show(records, notes)
-        if out:
-            print(out)
+    print_listing(bench_table.listing(records, notes), format_)
+    if out and format_ == "text":
+        print(out)
 
 
 def _request(

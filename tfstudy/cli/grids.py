@@ -30,7 +30,7 @@ from tfstudy.cli.options import (
     run_options,
     study_name,
 )
-from tfstudy.cli.output import announce, is_json, print_json, without_progress
+from tfstudy.cli.output import announce, listing_format, print_listing, without_progress
 from tfstudy.errors import UserError, one_of
 
 if TYPE_CHECKING:
@@ -80,9 +80,8 @@ def grid(
     """Run what is not finished of a grid or, with --resume, of a study."""
     from tfstudy.launchers import ExecutorSettings
 
-    as_json = is_json(format_)
-    if as_json and not dry_run:
-        raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
+    if listing_format(format_) != "text" and (resume or not dry_run):
+        raise UserError("--format needs --dry-run and a grid; `tfstudy table STUDY --format json` has the results")
     options = run_options(devices, accelerator, execution, logger, measure)
     settings = ExecutorSettings(
         per_device,
@@ -96,7 +95,7 @@ def grid(
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     if resume:
         described = [name, tier, study, shard, *axes.values(), *(set_ or []), *(["smoke"] if smoke else [])]
-        if any(described) or launcher != "local" or as_json:
+        if any(described) or launcher != "local":
             raise UserError("--resume takes the runs of a study as they are, here; leave out what describes a grid")
         from tfstudy.runs.find import check_results_folder, find_study
 
@@ -111,16 +110,10 @@ def grid(
         folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.cli import batches
-    from tfstudy.report.grids import forecast_lines
     from tfstudy.report.status import end_line
-    from tfstudy.report.terminal import show_lines
 
     if dry_run and not resume:
-        found = batches.preview_grid(spec, folder, settings, smoke, shard)
-        if as_json:
-            print_json(found.tree())
-        else:
-            show_lines(forecast_lines(found))
+        print_listing(batches.preview_grid(spec, folder, settings, smoke, shard), format_)
         return
     with without_progress(quiet and not dry_run):
         if resume:

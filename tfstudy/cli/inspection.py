@@ -24,7 +24,7 @@ from tfstudy.cli.options import (
     option,
     path_option,
 )
-from tfstudy.cli.output import announce, is_json, print_json, progress_on_stderr
+from tfstudy.cli.output import announce, listing_format, print_json, print_listing, progress_on_stderr
 from tfstudy.errors import UserError, one_of, printable, quoted
 
 if TYPE_CHECKING:
@@ -79,44 +79,28 @@ def result(
 
     The result has the metrics of each test set and the published results.
     """
-    from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_run
 
     views = {"OTHER": other, "--by": by, "--changes": changes, "--log": log}
     if len(given := [name for name, value in views.items() if value]) > 1:
         raise UserError(f"{' and '.join(given)} can't be combined; choose one")
-    as_json = is_json(format_)
-    if as_json and (by or log):
+    if listing_format(format_) == "json" and (by or log):
         raise UserError(f"{given[0]} does not apply to --format json, which has the values of all tags")
     path = find_run(results, run)
     if log:
         from tfstudy.runs.status import log_text
 
         print(log_text(path))
-    elif other:
-        from tfstudy.report.run_changes import difference_lines, difference_values
+    elif other or changes:
+        from tfstudy.report import run_changes
 
-        second = find_run(results, other)
-        if as_json:
-            print_json(difference_values(path, second))
-        else:
-            show_lines(difference_lines(path, second))
-    elif changes:
-        from tfstudy.report.run_changes import examine, verdict_lines
-
-        found = examine(path, online)
-        if as_json:
-            print_json(found._asdict())
-        else:
-            show_lines(verdict_lines(found))
+        found = run_changes.difference(path, find_run(results, other)) if other else run_changes.changes(path, online)
+        print_listing(found, format_)
     else:
-        from tfstudy.report.run_summary import show
+        from tfstudy.report.run_summary import listing
         from tfstudy.runs.store import read_result
 
-        if as_json:
-            print_json(result_values(path, read_result(path)))
-        else:
-            show(read_result(path), by, path)
+        print_listing(listing(read_result(path), by, path), format_)
 
 
 @app.command()
@@ -131,19 +115,14 @@ def errors(
 
     In the examples, the first wrong token is marked.
     """
-    from tfstudy.report.error_examples import error_kind_lines, error_values
-    from tfstudy.report.terminal import Terminal
+    from tfstudy.report import error_examples
+    from tfstudy.report.render import Listing, text_width
     from tfstudy.runs.find import find_run
 
-    as_json = is_json(format_)
-    paths = [find_run(results, run) for run in runs]
-    if as_json:
-        print_json({"runs": [error_values(path, test_set, examples) for path in paths]})
-        return
-    console = Terminal(soft_wrap=True)
-    for path in paths:
-        for line in error_kind_lines(path, test_set, examples, console.width):
-            console.print(line)
+    format_, paths = listing_format(format_), [find_run(results, run) for run in runs]
+    found = [error_examples.errors(path, test_set, examples, text_width()) for path in paths]
+    parts = [part for one in found for part in one.parts]
+    print_listing(Listing(parts, (), lambda: {"runs": [one.values() for one in found]}), format_)
 
 
 @app.command()
@@ -170,27 +149,25 @@ def evaluate(
     from tfstudy.config.resolve import overrides
     from tfstudy.config.trees import flatten
 
-    as_json, settings = is_json(format_), flatten(overrides(assignments or []))
+    as_json, settings = listing_format(format_) == "json", flatten(overrides(assignments or []))
     if extend and test_set:
         raise UserError("--extend generates new examples, so it can't be combined with --test-set")
     if extend and settings:
         raise UserError("--extend adds to the run's record, so it can't be combined with --set")
     path = run_with_weights(run, results)
     finished = load_run(path, online, quiet)
-    from tfstudy.report.run_summary import length_lines, show
-    from tfstudy.report.terminal import Terminal
+    from tfstudy.report.render import Listing
+    from tfstudy.report.run_summary import length_lines, listing
 
     # Lengths are printed when they are done: they are the result, and progress only beside the document
     report = print if as_json else partial(print, file=sys.stdout, flush=True)
     with progress_on_stderr(quiet):
         lengths = finished.evaluate_longer(max_length, report) if extend else None
         measured = finished.evaluate(test_set or [], **settings) if lengths is None else finished.result
-    if as_json:
-        print_json(result_values(path, measured if lengths is None else lengths))
-    elif lengths is not None:
-        Terminal().print(*length_lines(lengths), sep="\n")
+    if lengths is None:
+        print_listing(listing(measured)._replace(values=lambda: result_values(path, measured)), format_)
     else:
-        show(measured)
+        print_listing(Listing(length_lines(lengths), (), lambda: result_values(path, lengths)), format_)
 
 
 # Measurements
@@ -227,7 +204,7 @@ def measure(
     from tfstudy.config.resolve import overrides
     from tfstudy.report.plots import check_file_type
 
-    as_json = is_json(format_)
+    listing_format(format_)
     one_of("instrument", instrument, instruments.names())
     if out:
         check_file_type(out)
@@ -235,13 +212,14 @@ def measure(
     if source:
         settings["source"] = source
     if instrument == "attention" and "source" in settings and len(paths) == 1 and not save:
-        attention(paths[0], settings, out, as_json, online, quiet)
+        attention(paths[0], settings, out, format_, online, quiet)
         return
     announce(f"{target}: loading PyTorch ...", quiet)
     from tfstudy.analysis.frame import RunRecord
     from tfstudy.experiment.finished import measure_runs
     from tfstudy.report.markup import plural
-    from tfstudy.report.measured import by_condition, show
+    from tfstudy.report.measured import by_condition, listing
+    from tfstudy.report.render import text_width
     from tfstudy.runs.measurement_record import FOLDER
 
     with progress_on_stderr(quiet):
@@ -253,17 +231,14 @@ def measure(
         from tfstudy.report.plots.measurement import plot
 
         plot(instrument, conditions).save(out)
-    if as_json:
-        print("[" + ",\n".join(record.json() for *_, record in measured) + "]")
-        return
-    show(conditions)
-    if out:
+    print_listing(listing(conditions, text_width()), format_)
+    if out and format_ == "text":
         print(out)
-    if save:
+    if save and format_ == "text":
         print(f"saved: {FOLDER}/{instrument}.json in {plural(len(measured), 'run folder')}")
 
 
-def attention(path: Path, settings: dict[str, Any], out: Path | None, as_json: bool, online: bool, quiet: bool) -> None:
+def attention(path: Path, settings: dict[str, Any], out: Path | None, format: str, online: bool, quiet: bool) -> None:
     """Show which tokens a run attends to while it reads a source: the largest weight of each row, or all as JSON."""
     source, wanted = str(settings.pop("source")), dict(MAPS)
     for name, value in settings.items():
@@ -277,14 +252,10 @@ def attention(path: Path, settings: dict[str, Any], out: Path | None, as_json: b
         from tfstudy.report.plots import heat_maps
 
         heat_maps.attention(maps.of_one_kind()).save(out)
-    if as_json:
-        tree = {"source": maps.source, "output": maps.output, "given": found.given}
-        print_json(tree | {"maps": [one._asdict() for one in maps.maps]})
-        return
-    from tfstudy.report.attention_summary import show
+    from tfstudy.report.measured import attention_listing
 
-    show(maps.of_one_kind())
-    if out:
+    print_listing(attention_listing(maps, found.given), format)
+    if out and format == "text":
         print(out)
 
 

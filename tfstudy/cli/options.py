@@ -187,6 +187,8 @@ Baseline = Annotated[str, option(help="Architecture or condition to compare with
 
 # Output
 
-Format = Annotated[str, option("--format", help="text or json.", metavar="NAME")]
-DocumentFormat = Annotated[str, option("--format", help="text (terminals), md (else) or json.", metavar="NAME")]
+Format = Annotated[str, option("--format", help="text, md, csv, tex, html or json.", metavar="NAME")]
+DocumentFormat = Annotated[
+    str, option("--format", help="text (terminals), md (else), csv, tex, html or json.", metavar="NAME")
+]
 Quiet = Annotated[bool, option("--quiet", "-q", help="No progress: only the result, and errors.")]

@@ -4,10 +4,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tfstudy.cli.command_line import PrintableStream
 from tfstudy.errors import one_of
+
+if TYPE_CHECKING:
+    from tfstudy.report.render import Listing
+
+LISTING_FORMATS = ("text", "md", "csv", "tex", "html", "json")
 
 
 def is_json(name: str, other: str = "text") -> bool:
@@ -18,6 +23,21 @@ def is_json(name: str, other: str = "text") -> bool:
 def document_format(name: str, allowed: Iterable[str]) -> str:
     """Return the format that is named, or else text on a terminal and md elsewhere; `UserError` for an unknown one."""
     return one_of("format", name or ("text" if sys.stdout.isatty() else "md"), allowed)
+
+
+def listing_format(name: str) -> str:
+    """Return the format of a listing; `UserError` for an unknown one."""
+    return one_of("format", name, LISTING_FORMATS)
+
+
+def print_listing(found: "Listing", format: str) -> None:
+    """Print a listing; as wide as the terminal, if it is for one."""
+    from tfstudy.report.render import Terminal, render, show
+
+    if format == "text" and sys.stdout.isatty():
+        show(found.parts, found.notes, Terminal())
+    else:
+        print(render(found.parts, found.notes, format, values=found.values), end="")
 
 
 def print_json(tree: Any) -> None:

@@ -30,7 +30,7 @@ from tfstudy.cli.options import (
     run_options,
     study_name,
 )
-from tfstudy.cli.output import announce, is_json, print_json, progress_on_stderr
+from tfstudy.cli.output import announce, is_json, listing_format, print_json, print_listing, progress_on_stderr
 from tfstudy.errors import UserError, one_of, path_of, quoted
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run(
     from tfstudy.experiment.api import process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.plugins import command
-    from tfstudy.report.run_summary import show
+    from tfstudy.report.run_summary import listing
 
     options = options._replace(preset=request.used_preset, restart=restart)
     with progress_on_stderr(quiet):
@@ -91,7 +91,7 @@ def run(
         if outcome:
             print()
     if outcome:
-        show(outcome.result, short=True)
+        print_listing(listing(outcome.result, short=True), "text")
         print(f"\n{outcome.path}")
         failed = outcome.result.status != "finished"
         if not (quiet or failed):
@@ -139,11 +139,10 @@ def list_(
     results: Results = RESULTS,
 ) -> None:
     """List tasks, presets, grids, runs and more."""
-    from tfstudy.report.lists import KINDS, LISTS, list_lines
-    from tfstudy.report.terminal import show_lines
+    from tfstudy.report.lists import LISTS, listing
     from tfstudy.runs.find import find_study
 
-    as_json = is_json(format_)
+    format_ = listing_format(format_)
     if what:
         one_of("kind of list", what, LISTS)
     place: Any = of
@@ -152,11 +151,7 @@ def list_(
         place = find_study(root, of) if of else root
     elif what == "corpora":
         place = path_of(of or ".", "corpora")
-    rows = LISTS[what](place) if what else KINDS
-    if as_json:
-        print_json(rows)
-    else:
-        show_lines(list_lines(what, rows, bool(of)))
+    print_listing(listing(what, place), format_)
 
 
 class Request(NamedTuple):

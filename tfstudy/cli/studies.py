@@ -21,7 +21,7 @@ from tfstudy.cli.options import (
     option,
     path_option,
 )
-from tfstudy.cli.output import document_format, is_json, print_json
+from tfstudy.cli.output import LISTING_FORMATS, document_format, listing_format, print_listing
 from tfstudy.errors import UserError
 
 
@@ -33,14 +33,10 @@ def status(
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
-    from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_study
 
-    study = find_study(results, study).name if study else ""
-    if is_json(format_):
-        print_json(report.status_values(results, study))
-    else:
-        show_lines(report.status_lines(results, study))
+    format_ = listing_format(format_)
+    print_listing(report.status(results, find_study(results, study).name if study else ""), format_)
 
 
 @app.command()
@@ -64,8 +60,8 @@ def table(
     A row for each condition, a column for each test set: the mean over seeds with its interval, letters that say which
     conditions differ, and published results.
     """
+    from tfstudy.report.render import Terminal
     from tfstudy.report.tables import FORMATS, print_table, read_table, to_text
-    from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import study_folder
 
     name = document_format(format_, FORMATS)
@@ -122,16 +118,15 @@ def claims(
 
     Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
     """
-    from tfstudy.report.claims import FORMATS, claim_lines, judged_claims
-    from tfstudy.report.terminal import show_lines
+    from tfstudy.report.claims import judged_claims, listing, markdown
 
-    format_ = document_format(format_, ("text", *FORMATS))
+    format_ = document_format(format_, LISTING_FORMATS)
     names = [name for text in ids or [] for name in text.replace(",", " ").split() or [text]]
     verdicts, notes = judged_claims(results, names)
-    if format_ == "text":
-        show_lines(claim_lines(verdicts, notes, details=bool(names)))
+    if format_ == "md":  # with the evidence in sections
+        print(markdown(verdicts, notes), end="")
     else:
-        print(FORMATS[format_](verdicts, notes), end="")
+        print_listing(listing(verdicts, notes, details=bool(names)), format_)
 
 
 @app.command()
@@ -147,20 +142,13 @@ def check(
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition or some of its
     seeds are missing, and 2 if no condition could be tested.
     """
-    from tfstudy.report.baseline import check_lines, check_study, outcome_values
-    from tfstudy.report.terminal import show_lines
+    from tfstudy.report.baseline import check_study
     from tfstudy.runs.find import study_folder
 
-    format_ = document_format(format_, ("text", "md", "json"))
-    outcome = check_study(study_folder(study, results), against, tolerance)
-    if format_ == "text":
-        show_lines(check_lines(outcome.headline, outcome.outcomes))
-    elif format_ == "json":
-        conditions = [outcome_values(one) for one in outcome.outcomes]
-        print_json({"failed": outcome.failed, "tolerance": tolerance, "conditions": conditions})
-    else:
-        print(outcome.markdown)
-    raise typer.Exit(int(outcome.failed))
+    format_ = document_format(format_, LISTING_FORMATS)
+    found, failed = check_study(study_folder(study, results), against, tolerance)
+    print_listing(found, format_)
+    raise typer.Exit(int(failed))
 
 
 @app.command()

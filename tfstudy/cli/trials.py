@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
-from rich.table import Table
-from rich.text import Text
-
+from tfstudy.cli.output import print_listing
 from tfstudy.errors import printable
 from tfstudy.grids.expand import PlannedRun
 from tfstudy.launchers import ExecutorSettings
@@ -20,7 +18,7 @@ from tfstudy.launchers.batch import jobs_of, running
 from tfstudy.launchers.supervisor import RETRYING, Event, supervise
 from tfstudy.plugins import command
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import Terminal, fitted_table
+from tfstudy.report.render import Cells, Listing
 from tfstudy.runs.status import FAILED, FINISHED
 from tfstudy.runs.store import read_result
 from tfstudy.tuning.presets import NAME, check_out, preset_text, save_presets
@@ -33,8 +31,6 @@ from tfstudy.tuning.search import (
     plan_search,
     run_search,
 )
-
-WIDTH = 200  # characters, where the output is not a terminal
 
 
 def tune_architectures(
@@ -106,9 +102,8 @@ class TrialLines:
 
 def show_trials(search: Search, scores: Sequence[TrialScore], out: Path) -> int:
     """Print all trials and save the best as presets; return 1 if an architecture has none."""
-    best, console = best_trials(scores), Terminal(piped_width=WIDTH)
-    for line in trial_lines(scores, best, console.width):
-        console.print(line)
+    best = best_trials(scores)
+    print_listing(trials_listing(scores, best), "text")
     if best:
         if archived := save_presets(out, preset_text(search, best)):
             print(f"archived the previous presets: {archived}")
@@ -121,8 +116,8 @@ def show_trials(search: Search, scores: Sequence[TrialScore], out: Path) -> int:
     return int(bool(without))
 
 
-def trial_lines(scores: Sequence[TrialScore], best: Mapping[str, TrialScore], width: int) -> list[Table | Text | str]:
-    """Return a table of all trials by architecture, the best first and marked with a star, and what did not fit."""
+def trials_listing(scores: Sequence[TrialScore], best: Mapping[str, TrialScore]) -> Listing:
+    """Return a table of all trials by architecture, the best first and marked with a star."""
     keys = list(dict.fromkeys(key for score in scores for key in score.trial.values))
     archs = list(dict.fromkeys(score.trial.arch for score in scores))
     rows = sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order))
@@ -136,11 +131,10 @@ def trial_lines(scores: Sequence[TrialScore], best: Mapping[str, TrialScore], wi
         "parameters": [f"{row.parameters:,}" for row in rows],
         "run": [row.path.name for row in rows],
     }
-    optional = ("parameters", "exact match", "run")
-    table, left_out = fitted_table(columns, width, left=("architecture", "run"), optional=optional)
-    note = f"left out to fit {width} characters: {', '.join(left_out)}"
-    title = Text("trials, judged on the validation split (* is the best)", style="bold")
-    return [title, table, *([note] if left_out else [])]
+    title = "trials, judged on the validation split (* is the best)"
+    return Listing(
+        [Cells(columns, title=title, left=("architecture", "run"), left_out=("parameters", "exact match", "run"))]
+    )
 
 
 def _values(rows: Sequence[TrialScore], key: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""The comparison of a study with its baseline, as Markdown, as plain values, and for a terminal."""
+"""The comparison of a study with its baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.text import Text
 
@@ -21,8 +21,8 @@ from tfstudy.analysis.baseline import (
 )
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.summary import conditions, rows_of
-from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
-from tfstudy.report.terminal import columns
+from tfstudy.report.markup import p_value, plural, with_interval
+from tfstudy.report.render import Cells, Listing
 
 COLOURS = {
     WORSE: "bold red",
@@ -38,38 +38,38 @@ NOTE = (
 )
 
 
-class Check(NamedTuple):
-    """The comparison of a study with its baseline, and whether the check failed."""
+def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, bool]:
+    """Compare a folder of runs with the baseline in a file; return the comparison, and whether the check failed.
 
-    headline: str
-    markdown: str
-    failed: bool
-    outcomes: Sequence[Outcome]  # of each condition
-
-
-def check_study(study: Path, against: Path, tolerance: float) -> Check:
-    """Compare a folder of runs with the baseline in a file; `tolerance` is in percentage points.
-
-    The check fails if a metric dropped, or if conditions or seeds are missing. `UserError` if the file is no baseline
-    or if no condition could be tested.
+    `tolerance` is in percentage points. The check fails if a metric dropped, or if conditions or seeds are missing.
+    `UserError` if the file is no baseline or if no condition could be tested.
     """
     baseline, runs = read_baseline(against), read_study(study)
     current = rows_of(conditions(runs.runs, baseline[0].tag))  # a table has one tag for all conditions
     outcomes = check(baseline, current, tolerance)
-    text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
     failed = any(outcome.state in (WORSE, MISSING) for outcome in outcomes)
-    return Check(headline(outcomes, tolerance), text, failed, outcomes)
+    rows = sorted(outcomes, key=lambda outcome: STATES.index(outcome.state))  # worse ones first
+    frame = {
+        "result": [one.state for one in rows],
+        "condition": [one.baseline.name for one in rows],
+        "baseline": [_mean(list(one.baseline.each_seed.values())) for one in rows],
+        "current": [_mean(list(one.current.values())) for one in rows],
+        "change": [with_interval(d.mean, d.low, d.high, "+") if (d := one.difference) else "" for one in rows],
+        "q": [p_value(one.q) if one.difference else "" for one in rows],
+        "reason": [one.reason for one in rows],
+    }
+    cells = Cells(
+        {key: texts for key, texts in frame.items() if any(texts)},
+        styles=COLOURS,
+        bold={"result": [one.state == WORSE for one in rows]},
+        folded=frozenset(("condition", "reason")),
+        left_out=("q",),
+    )
 
+    def values() -> dict[str, Any]:
+        return {"failed": failed, "tolerance": tolerance, "conditions": [outcome_values(one) for one in outcomes]}
 
-def outcome_values(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as plain values; percent, and points for the difference."""
-    row, found = outcome.baseline, outcome.difference
-    names = {key: getattr(row, key) for key in ("name", "task", "split", "test", "arch", "preset", "metric")}
-    seeds = {"baseline": row.each_seed, "current": outcome.current}
-    difference = {"difference": found.mean, "low": found.low, "high": found.high} if found else {}
-    none = dict.fromkeys(("difference", "low", "high"))
-    by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
-    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **difference, "q": outcome.q}
+    return Listing([Text(headline(outcomes, tolerance), "bold"), cells], [NOTE, *runs.left_out_notes()], values), failed
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
@@ -79,39 +79,16 @@ def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
     return f"{plural(len(outcomes), 'condition')}, tolerance {tolerance:g} points: {listed}"
 
 
-def markdown(outcomes: Sequence[Outcome], tolerance: float) -> str:
-    """Return a table of the rows, worse ones first."""
-    rows = []
-    for outcome in sorted(outcomes, key=lambda outcome: STATES.index(outcome.state)):
-        state = f"**{outcome.state}**" if outcome.state == WORSE else outcome.state
-        state += f": {outcome.reason}" * bool(outcome.reason)
-        rows.append((outcome.baseline.name, state, *_numbers(outcome)))
-    table = markdown_table(("condition", "result", "baseline", "current", "change", "q"), rows)
-    return f"**{headline(outcomes, tolerance)}**\n\n{table}\n\n{NOTE}\n"
-
-
-def _numbers(outcome: Outcome) -> tuple[str, str, str, str]:
-    baseline, current = (_mean(list(by_seed.values())) for by_seed in (outcome.baseline.each_seed, outcome.current))
-    difference = outcome.difference
-    change = with_interval(difference.mean, difference.low, difference.high, "+") if difference else ""
-    return baseline, current, change, p_value(outcome.q) if difference else ""
+def outcome_values(outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as plain values; percent, and points for the difference."""
+    row, found = outcome.baseline, outcome.difference
+    names = {key: getattr(row, key) for key in ("name", "task", "split", "test", "arch", "preset", "metric")}
+    seeds = {"baseline": row.each_seed, "current": outcome.current}
+    by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
+    change = {"difference": found.mean, "low": found.low, "high": found.high} if found else {}
+    none = dict.fromkeys(("difference", "low", "high"))
+    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **change, "q": outcome.q}
 
 
 def _mean(values: Sequence[float]) -> str:
     return f"{mean(values):.1f} (n = {len(values)})" if values else ""
-
-
-def check_lines(headline: str, outcomes: Sequence[Outcome]) -> list[Text | str]:
-    """Return the headline of a check and a line for each condition: its state, both means in percent, the reason."""
-    cells = [
-        (one.state, one.baseline.name, _short_mean(one.baseline.each_seed), "->", _short_mean(one.current), one.reason)
-        for one in outcomes
-    ]
-    texts = [Text(line) for line in columns(cells, width=0)]
-    for text, one in zip(texts, outcomes, strict=True):
-        text.stylize(COLOURS[one.state], 0, len(one.state))
-    return [Text(headline, style="bold"), *texts]
-
-
-def _short_mean(by_seed: Mapping[int, float]) -> str:
-    return f"{mean(by_seed.values()):5.1f}" if by_seed else "none"

@@ -1,4 +1,4 @@
-"""The table of `tfstudy bench`: a part for each architecture and kind of work, as text, Markdown and JSON."""
+"""What `tfstudy bench` measured: a table for each architecture and kind of work."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -7,16 +7,14 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import msgspec
-from rich.text import Text
 
 from tfstudy.analysis.claim_files import SIZES
 from tfstudy.analysis.stats import Interval, fewest_values, median_interval, ratios
 from tfstudy.performance.record import Record, write_records
-from tfstudy.report.markup import markdown_list, markdown_table, plural, significant
-from tfstudy.report.terminal import Terminal, plain_table
+from tfstudy.report.markup import plural, short_number, significant
+from tfstudy.report.render import Cells, Listing, render
 from tfstudy.runs.files import write_atomically
 
-WIDTH = 80  # characters, where the output is not a terminal
 MIB, GIGA = 2**20, 1e9
 BUSY = 0.8  # CPU time per wall-clock time below which other processes had a large share of the processors
 
@@ -50,45 +48,25 @@ def _row(record: Record, default: Record | None) -> Row:
     return Row(record, median_interval(speeds), median_interval(compared), cores)
 
 
-def tree(records: Sequence[Record], notes: Sequence[str]) -> dict[str, Any]:
-    """Return all values: the machine, and each record with its median, interval and ratio."""
-    return {
-        "machine": msgspec.to_builtins(records[0].machine) if records else None,
-        "records": [row.tree() for row in rows(records)],
-        "notes": list(notes),
-    }
+def listing(records: Sequence[Record], notes: Sequence[str]) -> Listing:
+    """Return a table for each architecture and kind of work, the notes below them, and all values with the machine."""
 
+    def values() -> dict[str, Any]:
+        machine = msgspec.to_builtins(records[0].machine) if records else None
+        return {"machine": machine, "records": [row.tree() for row in rows(records)], "notes": list(notes)}
 
-def show(records: Sequence[Record], notes: Sequence[str]) -> None:
-    """Print the tables, and the notes below them."""
-    console = Terminal(piped_width=WIDTH)
-    for title, heads, cells in _parts(records):
-        table = plain_table()
-        for head in heads:
-            table.add_column(head, justify="left" if head == "variant" else "right", no_wrap=True)
-        for row in cells:
-            table.add_row(*row)
-        console.print(Text(title, style="bold"))
-        console.print(table)
-        console.print()
-    for note in [*explanations(records), *notes]:
-        console.print(note)
+    return Listing(list(_tables(records)), [*explanations(records), *notes], values)
 
 
 def save(folder: Path, records: Sequence[Record], notes: Sequence[str], axis: str) -> None:
     """Write the records, `bench.md` and, if anything was measured, `bench.svg` to a folder."""
     write_records(folder, records)
-    write_atomically(folder / "bench.md", markdown(records, notes).encode())
+    found = listing(records, notes)
+    write_atomically(folder / "bench.md", render(found.parts, found.notes, "md").encode())
     if records:
         from tfstudy.report.plots.bench import plot
 
         plot(records, axis).save(folder / "bench.svg")
-
-
-def markdown(records: Sequence[Record], notes: Sequence[str]) -> str:
-    """Return the same tables and the notes as Markdown."""
-    blocks = [f"**{title}**\n\n{markdown_table(heads, cells)}" for title, heads, cells in _parts(records)]
-    return "\n\n".join([*blocks, markdown_list([*explanations(records), *notes])]) + "\n"
 
 
 def explanations(records: Sequence[Record]) -> list[str]:
@@ -121,26 +99,18 @@ def explanations(records: Sequence[Record]) -> list[str]:
     return notes
 
 
-Part = tuple[str, list[str], list[list[str]]]  # title, heads, cells
-
-
-def _parts(records: Sequence[Record]) -> Iterable[Part]:
+def _tables(records: Sequence[Record]) -> Iterable[Cells]:
     varied = [name for name in SIZES if len({getattr(record, name) for record in records}) > 1]
     fixed = [name for name in SIZES if name not in varied]
-    every = rows(records)
-    for (work, arch), group in groupby(every, key=lambda row: (row.record.work, row.record.arch)):
+    for (work, arch), group in groupby(rows(records), key=lambda row: (row.record.work, row.record.arch)):
         members = list(group)
         first = members[0].record
         sizes = [f"{name} {getattr(first, name)}" for name in fixed]
         counts = sorted({row.record.parameters for row in members})
-        parameters = " to ".join(dict.fromkeys(_short(count) for count in (counts[0], counts[-1])))
+        parameters = " to ".join(dict.fromkeys(short_number(count) for count in (counts[0], counts[-1])))
         title = ", ".join([f"{work}: {arch}", f"{parameters} parameters", *sizes])
-        columns = {
-            **{name: [str(getattr(row.record, name)) for row in members] for name in varied},
-            **_columns(members),
-        }
-        shown = {head: cells for head, cells in columns.items() if any(cells)}
-        yield title, list(shown), [list(cells) for cells in zip(*shown.values(), strict=True)]
+        columns = {name: [str(getattr(row.record, name)) for row in members] for name in varied} | _columns(members)
+        yield Cells({head: texts for head, texts in columns.items() if any(texts)}, title=title, left=("variant",))
 
 
 def _columns(members: Sequence[Row]) -> dict[str, list[str]]:
@@ -158,7 +128,3 @@ def _columns(members: Sequence[Row]) -> dict[str, list[str]]:
 
 def _percent(speed: Interval) -> str:
     return "" if speed.low != speed.low else f"{50 * (speed.high - speed.low) / speed.mean:.0f} %"
-
-
-def _short(count: int) -> str:
-    return f"{count / 1e6:.2f}M" if count >= 10**5 else f"{count:,}"

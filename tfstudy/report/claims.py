@@ -1,11 +1,9 @@
 """Claims with their verdicts and the evidence, as Markdown, JSON, for a terminal, and for the report of a study."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from rich.text import Text
 
 from tfstudy.analysis.claim_files import read_claims, select_claims
 from tfstudy.analysis.claims import (
@@ -24,8 +22,8 @@ from tfstudy.analysis.frame import Study, read_studies
 from tfstudy.analysis.labels import Condition, settings_text
 from tfstudy.performance.record import read_records
 from tfstudy.report.evidence import about, evidence, has_section, measured, reason, settings, subject, verdict_table
-from tfstudy.report.markup import json_text, markdown_list, plural
-from tfstudy.report.terminal import columns
+from tfstudy.report.markup import markdown_list, plural
+from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.find import PERFORMANCE
 
 Notes = Sequence[str]
@@ -90,9 +88,9 @@ def _section(verdict: ClaimVerdict) -> list[str]:
 # JSON
 
 
-def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
-    """Return all values as JSON, with the result of every seed, and null where nothing is known."""
-    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*PROTOCOL, *notes]})
+def values(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> dict[str, Any]:
+    """Return all values for JSON, with the result of every seed."""
+    return {"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*PROTOCOL, *notes]}
 
 
 def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
@@ -145,9 +143,6 @@ def _condition_tree(condition: Condition, values: Mapping[int, float]) -> dict[s
     return {"label": condition.label, "each_seed": each_seed, "runs": runs, "diverged": diverged}
 
 
-FORMATS: dict[str, Callable[[Sequence[ClaimVerdict], Notes], str]] = {"md": markdown, "json": as_json}
-
-
 def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict], list[str]]:
     """Return the verdicts on these claims, or on all, by the runs in a folder, and which runs are left out.
 
@@ -164,28 +159,32 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict]
 # For a terminal
 
 
-def claim_lines(verdicts: Sequence[ClaimVerdict], notes: Sequence[str], details: bool) -> list[Text | str]:
-    """Return a line for each claim with its verdict and the reason, with `details` also each statement, and notes."""
-    lines: list[Text | str] = []
-    for one in verdicts:
-        rows = [(f"{one.claim.id:4}", f"{one.verdict:10}", one.claim.claim), ("", "", reason(one))]
-        texts = [Text(line) for line in columns(rows)]
-        texts[0].stylize("bold", 0, 4)
-        texts[0].stylize(COLOURS.get(one.verdict, ""), 6, 16)
-        for text in texts[len(columns(rows[:1])) :]:
-            text.stylize("dim")
-        lines += texts
-        if details:
-            lines += [*columns(_statement(number, each) for number, each in enumerate(one.statements, 1)), ""]
-    hint = [] if details else ["", "`tfstudy claims ID` lists the statements of a claim"]
+def listing(verdicts: Sequence[ClaimVerdict], notes: Sequence[str], details: bool) -> Listing:
+    """Return the claims with their verdicts and the reasons, with `details` also each statement, and all values."""
+    parts: list[Part] = []
+    for group in [[one] for one in verdicts] if details else [verdicts]:
+        frame = {
+            "id": [one.claim.id for one in group],
+            "verdict": [one.verdict for one in group],
+            "claim": ["\n".join(filter(None, (one.claim.claim, reason(one)))) for one in group],
+        }
+        parts.append(Cells(frame, left=list(frame), folded=frozenset(("claim",)), headless=True, styles=COLOURS))
+        if details and (statements := group[0].statements):
+            parts.append(_statements(statements))
+    hint = [] if details else ["`tfstudy claims ID` lists the statements of a claim"]
     applying = protocol_for([each for one in verdicts for each in one.statements], details)
-    return [*lines, *hint, *(Text(line, style="dim") for line in columns(("-", note) for note in (*applying, *notes)))]
+    return Listing(parts, [*hint, *applying, *notes], lambda: values(verdicts, notes))
 
 
-def _statement(number: int, judged: StatementVerdict) -> tuple[str, ...]:
-    """Return the number and verdict of a statement, then its subject, what was measured and claimed, and the reason."""
-    parts = (about(judged), measured(judged), f"claimed {judged.statement.claimed}", judged.reason)
-    return (f"    {number}", judged.verdict, "; ".join(filter(None, parts)))
+def _statements(judged: Sequence[StatementVerdict]) -> Cells:
+    """Return the verdict on each statement, with its subject, what was measured and claimed, and the reason."""
+    texts = [(about(one), measured(one), f"claimed {one.statement.claimed}", one.reason) for one in judged]
+    frame = {
+        "statement": [f"  {number}" for number in range(1, len(judged) + 1)],
+        "verdict": [one.verdict for one in judged],
+        "evidence": ["; ".join(filter(None, parts)) for parts in texts],
+    }
+    return Cells(frame, left=list(frame), folded=frozenset(("evidence",)), headless=True, styles=COLOURS)
 
 
 # For the report of a study

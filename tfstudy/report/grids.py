@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from tfstudy.analysis import labels
@@ -20,7 +20,7 @@ from tfstudy.launchers import Job
 from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.markup import duration, plural
-from tfstudy.report.terminal import Terminal, coloured, columns
+from tfstudy.report.render import STYLES, Cells, Listing, Terminal, plain_table
 from tfstudy.runs.display import headline
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import Progress
@@ -128,9 +128,9 @@ class BatchProgress:
         lines = (*self._last, f"{counts}{self._time_left()}")
         return [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
 
-    def _table(self) -> list[Text | Table]:
+    def _table(self) -> list[Text | RichTable]:
         """The running jobs, as many as the terminal has lines for."""
-        table = Table(box=None, pad_edge=False, show_header=False)
+        table = plain_table(show_header=False)
         lines = max(1, self._console.height - RESERVED_LINES)
         now = time.monotonic()
         for path, started in list(self._running.items())[:lines]:
@@ -158,71 +158,45 @@ def _outcome(job: Job) -> str:
         return str(error)
 
 
-class ForecastRun(NamedTuple):
-    """A run of a grid."""
+def forecast(batch: Batch, parallel: int) -> Listing:
+    """Return what a batch would run, with this many runs in parallel, and how long that takes.
 
-    name: str
-    path: str
-    state: str  # finished or pending
-    settings: str  # that vary between the runs
-    seconds: float | None  # estimated; None if it is finished, or without an estimate
-
-
-class Forecast(NamedTuple):
-    """The runs of a grid, and estimates in seconds; None where no similar run has finished."""
-
-    runs: list[ForecastRun]
-    pending: int
-    parallel: int
-    seconds: float | None  # until all pending runs finish
-    outdated: list[str]  # lines on finished runs of older code
-    unmeasured: list[str]  # lines on finished runs without what --measure names
-
-    def tree(self) -> dict[str, Any]:
-        """Return all values for JSON."""
-        runs = [run._asdict() for run in self.runs]
-        return self._asdict() | {"runs": runs, "total": len(runs), "finished": len(runs) - self.pending}
-
-
-def forecast(batch: Batch, parallel: int) -> Forecast:
-    """Return what a batch would run, with this many runs in parallel."""
+    The estimate in seconds is None if no similar run has finished.
+    """
     pending = batch.pending
     settings, unfinished = labels.of_configs([job.config for job in batch.jobs]), {job.path for job in pending}
-    runs = [
-        ForecastRun(job.name, job.path, PENDING, varied, batch.seconds.get(job.path))
-        if job.path in unfinished
-        else ForecastRun(job.name, job.path, FINISHED, varied, None)
-        for job, varied in zip(batch.jobs, settings, strict=True)
-    ]
-    estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
-    seconds = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
-    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), unmeasured_lines(batch))
+    seconds = {job.path: batch.seconds.get(job.path) for job in pending}
+    estimated = [one for one in seconds.values() if one is not None]
+    left = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
+    states = [PENDING if job.path in unfinished else FINISHED for job in batch.jobs]
+    costs = [seconds.get(job.path) for job in batch.jobs]
+    frame = {
+        "state": states,
+        "seconds": ["" if cost is None else f"about {duration(cost)}" for cost in costs],
+        "run": [job.name for job in batch.jobs],
+        "settings": settings,
+    }
+    frame = {key: texts for key, texts in frame.items() if any(texts)}
+    cells = Cells(frame, left=list(frame), folded=frozenset(("run", "settings")), headless=True, styles=STYLES)
+    counts = {"pending": len(pending), "total": len(batch.jobs), "finished": len(batch.jobs) - len(pending)}
+    outdated, unmeasured = outdated_lines(batch), unmeasured_lines(batch)
+    estimate = ["no estimate: no similar run has finished yet"] if pending else []
+    if left is not None:
+        runs = f"{plural(len(pending), 'run')}, {parallel} in parallel"
+        estimate = [f"about {duration(left)} for {runs} (estimated from finished runs)"]
+        if others := len(pending) - len(estimated):
+            estimate.append(f"runs without an estimate, which are counted like the others: {others}")
 
+    def values() -> dict[str, Any]:
+        runs = [
+            {"name": job.name, "path": job.path, "state": state, "settings": varied, "seconds": cost}
+            for job, state, varied, cost in zip(batch.jobs, states, settings, costs, strict=True)
+        ]
+        lines = {"outdated": outdated, "unmeasured": unmeasured}
+        return {"runs": runs, **counts, "parallel": parallel, "seconds": left, **lines}
 
-def forecast_lines(found: Forecast) -> list[Text | str]:
-    """Return a line for each run, then how long the pending ones will take."""
-    rows = [(run.state, _cost(run), run.name, run.settings) for run in found.runs]
-    lines: list[Text | str] = [coloured(line) for line in columns(rows)]
-    total = len(found.runs)
-    lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
-    return [
-        *lines,
-        *columns([line] for line in [*found.outdated, *found.unmeasured, *_estimate(found)] if line),
-    ]
-
-
-def _estimate(found: Forecast) -> list[str]:
-    """Return in lines of at most 80 characters how long the pending runs will take."""
-    if found.seconds is None:
-        return ["no estimate: no similar run has finished yet"] if found.pending else []
-    runs = f"{plural(found.pending, 'run')}, {found.parallel} in parallel"
-    others = sum(run.state == PENDING and run.seconds is None for run in found.runs)
-    note = [f"runs without an estimate, which are counted like the others: {others}"] if others else []
-    return [f"about {duration(found.seconds)} for {runs} (estimated from finished runs)", *note]
-
-
-def _cost(run: ForecastRun) -> str:
-    return f"about {duration(run.seconds)}" if run.seconds is not None else ""
+    total = Text(f"{plural(counts['total'], 'run')}, {counts['finished']} finished", "bold")
+    return Listing([cells, "", total, *outdated, *unmeasured, *estimate], (), values)
 
 
 def outdated_lines(batch: Batch) -> list[str]:

@@ -1,43 +1,28 @@
-"""What is available: tasks, split schemes, architectures, presets, grids and runs, as rows and as lines. No torch."""
+"""What is available: tasks, split schemes, architectures, presets, grids and runs. No torch."""
 
 import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from rich.cells import cell_len
-from rich.text import Text
 
 from tfstudy import instruments, models, tasks
 from tfstudy.analysis import labels
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
-from tfstudy.report.terminal import GAP, coloured, columns, terminal_width
+from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.display import first_test_metric
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
 
 SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
+SHORT = 66  # characters of a task in the list of all
 Row = dict[str, Any]
 Rows = Sequence[Row]
-KINDS: Rows = [
-    {"name": f"tfstudy list {words}", "about": about}
-    for words, about in (
-        ("tasks [TASK]", "every task, or one with splits and examples"),
-        ("splits [TASK]", "the split schemes of a task (default: scan)"),
-        ("architectures", "every architecture"),
-        ("instruments", "what `tfstudy measure` can measure on a run"),
-        ("presets [TASK]", "the presets of a task (default: scan)"),
-        ("grids", "the grids of configs/grids/"),
-        ("runs [STUDY]", "the runs of a study, or all runs"),
-        ("corpora [FOLDER]", "the corpora for translation in a folder"),
-    )
-]
 
 
 def tasks_list(task: str) -> Rows:
@@ -123,35 +108,44 @@ def corpora_list(folder: Path) -> Rows:
     return [{"name": name, "files": files} for name, files in corpora(folder).items()]
 
 
-LISTS: dict[str, Callable[[Any], Rows]] = {
-    "tasks": tasks_list,
-    "splits": splits_list,
-    "architectures": architectures_list,
-    "instruments": instruments_list,
-    "presets": presets_list,
-    "grids": grids_list,
-    "runs": runs_list,
-    "corpora": corpora_list,
+LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what the second word names, and what they are
+    "tasks": (tasks_list, "TASK", "every task, or one with splits and examples"),
+    "splits": (splits_list, "TASK", "the split schemes of a task (default: scan)"),
+    "architectures": (architectures_list, "", "every architecture"),
+    "instruments": (instruments_list, "", "what `tfstudy measure` can measure on a run"),
+    "presets": (presets_list, "TASK", "the presets of a task (default: scan)"),
+    "grids": (grids_list, "", "the grids of configs/grids/"),
+    "runs": (runs_list, "STUDY", "the runs of a study, or all runs"),
+    "corpora": (corpora_list, "FOLDER", "the corpora for translation in a folder"),
 }
 
 
-def list_lines(what: str, rows: Rows, details: bool = False) -> Iterable[Text | str]:
-    """Return a line for each row, wrapped on a terminal; with `details` more about a task stands below it."""
-    if what == "runs":
-        notes = ["  ".join(filter(None, (row["settings"], row["reason"] and f"({row['reason']})"))) for row in rows]
-        cells = [(row["state"], row["metric"], row["path"], note) for row, note in zip(rows, notes, strict=True)]
-        return [coloured(line) for line in columns(cells)] or ["no runs"]
-    lines, width = [], terminal_width()
-    room = width - max((cell_len(row["name"]) for row in rows), default=0) - GAP
-    for row in rows:
-        names = [row[key] for key in ("name", "arch") if key in row]
-        about = str(row["about"] if "about" in row else " ".join(row["files"]))
-        origin = f" ({row['origin']})" if row.get("origin") else ""
-        if what == "tasks" and not details and not about.startswith("broken"):
-            sentence = re.split(r"(?<!al)[.;] ", SOURCE.sub("", about))[0].rstrip(".:;")
-            about = textwrap.shorten(sentence, room, placeholder=" ...") if width else sentence
-        lines.append([*names, about + origin])
-        if what == "tasks" and details:
-            more = [*row["example"], f"splits: {', '.join(row['splits'])}"]
-            lines += [[*[""] * len(names), text] for text in more]
-    return columns(lines)
+def listing(what: str, of: Any = "") -> Listing:
+    """Return a list; with an empty name the lists that there are."""
+    if not what:
+        rows: Rows = [
+            {"name": f"tfstudy list {name}{f' [{of}]' if of else ''}", "about": about}
+            for name, (_, of, about) in LISTS.items()
+        ]
+    else:
+        rows = LISTS[what][0](of)
+    keys = [key for key in ("name", "arch", "state", "metric", "path", "settings", "reason") if rows and key in rows[0]]
+    frame: dict[str, list[str]] = {key: [str(row[key]) for row in rows] for key in keys}
+    if "path" in frame:  # as `tfstudy result` takes it
+        frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
+    if "name" in frame:
+        frame["about"] = [_about(row, what == "tasks" and not of) for row in rows]
+    shown = {key: texts for key, texts in frame.items() if any(texts)}
+    folded = frozenset(("about", "path", "settings", "reason"))
+    cells = Cells(shown, left=list(shown), folded=folded, headless=True, styles=STYLES)
+    more = [*rows[0]["example"], "", f"splits: {', '.join(rows[0]['splits'])}"] if what == "tasks" and of else []
+    return Listing([cells, *more] if rows else [f"no {what}"], (), lambda: rows)
+
+
+def _about(row: Row, short: bool) -> str:
+    """Return what a row says of itself; `short` is its first sentence in one line, without sources."""
+    about = str(row["about"] if "about" in row else " ".join(row["files"]))
+    if short and not about.startswith("broken"):
+        sentence = re.split(r"(?<!al)[.;] ", SOURCE.sub("", about))[0].rstrip(".:;")
+        about = textwrap.shorten(sentence, SHORT, placeholder=" ...")
+    return about + (f" ({row['origin']})" if row.get("origin") else "")

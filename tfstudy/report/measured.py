@@ -1,11 +1,11 @@
-"""What instruments measured, by condition: means over the rows of a run and then over seeds, and their table."""
+"""What instruments measured: means over the rows of a run and then over seeds, and maps of attention, as tables."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from statistics import fmean
-from textwrap import wrap
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.table import Table
+import msgspec
 from rich.text import Text
 
 from tfstudy.analysis.frame import RunRecord
@@ -13,14 +13,23 @@ from tfstudy.analysis.stats import Interval, interval
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, listed, plural
-from tfstudy.report.terminal import Terminal, plain_table
+from tfstudy.report.render import Cells, Listing
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
+
+if TYPE_CHECKING:
+    from tfstudy.instruments.attention import Maps  # which imports torch
 
 MAX_NAMED = 4  # runs that a note names
 MAX_SHOWN = 6  # values of x in a table, if they are numbers
 MAX_NAMES = 20  # if they are names
-WIDEST = 1000  # characters
+LETTERS = 18  # of a token
+KINDS = {
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+    "prefix": "self-attention",
+    "cross": "cross-attention",
+}
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
 Means = Sequence[tuple[str, dict[Key, Interval]]]  # by condition
 
@@ -166,22 +175,24 @@ def in_order(values: Iterable[Cell]) -> list[Cell]:
     return [*numbers, *(value for value in unique if isinstance(value, str))]
 
 
-# The table
+# Tables
 
 
-def show(all_measured: Sequence[Measured]) -> None:
-    """Print the table of means, with the measured number and the settings above it, as wide as the terminal."""
-    console, first = Terminal(soft_wrap=True), all_measured[0].records[0]
+def listing(all_measured: Sequence[Measured], width: int) -> Listing:
+    """Return the table of means: as many values of x as fit a width, with the measured number and the settings above.
+
+    It has a row for each condition, facet and series.
+    """
+    first = all_measured[0].records[0]
     name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
     title = f"{name}{first.instrument}: {value_label(all_measured)}"
-    title = ", ".join(filter(None, [title, first.shown_settings]))
     means = [(one.label, intervals(one)) for one in all_measured]
     values = in_order(x for _, cells in means for *_, x in cells)
     most = min(MAX_NAMES if any(isinstance(value, str) for value in values) else MAX_SHOWN, len(values))
-    for count in range(most, 0, -1):  # values of x, as many as fit
+    for count in range(most, 0, -1):
         shown = _columns(means, values, count)
-        lines = _lines(_table(all_measured, means, shown))
-        if max(map(len, lines)) <= console.width:
+        cells = _cells(all_measured, means, shown)
+        if cells.width <= width:
             break
     more = f"{len(shown)} of {len(values)} values of {first.chart.x} are shown; --format json has all"
     read = [record.examples for one in all_measured for record in one.records]
@@ -191,38 +202,35 @@ def show(all_measured: Sequence[Measured]) -> None:
         *filter(None, [rank_note(all_measured)]),
         *notes_of(all_measured),
     ]
-    wrapped = (part for note in notes for part in wrap(note, console.width, subsequent_indent="  "))
-    for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *wrapped]:
-        console.print(line)
+    records = [record for one in all_measured for record in one.records]
+    heading = ", ".join(filter(None, [title, first.shown_settings]))
+    return Listing([Text(heading), cells], notes, lambda: msgspec.to_builtins(records))
 
 
-def _lines(table: Table) -> list[str]:
-    """Return the lines of a table, however long."""
-    console = Terminal(width=WIDEST, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    return [line.rstrip() for line in capture.get().splitlines()]
-
-
-def _table(all_measured: Sequence[Measured], means: Means, columns: Sequence[Cell]) -> Table:
-    """Return a table of means: a line for each condition, facet and series, a column for some values of x."""
-    chart, several = all_measured[0].chart, len(all_measured) > 1
+def _cells(all_measured: Sequence[Measured], means: Means, columns: Sequence[Cell]) -> Cells:
+    """Return a table of means: a row for each condition, facet and series, a column for some values of x."""
+    chart = all_measured[0].chart
     series = series_of(chart)
     head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series
-    heads = ["condition"] * several + list(filter(None, (chart.facet, head)))
-    shown = list(map(_text, columns))
-    if not any(isinstance(x, str) for x in columns):  # names say themselves what they are
-        shown[0] = f"{chart.x} {columns[0]}"
-    table = plain_table()
-    for number, name in enumerate([*heads, *shown]):
-        table.add_column(Text(name), justify="left" if number < len(heads) else "right", no_wrap=True)
-    for label, cells in means:
-        for facet in in_order(key[0] for key in cells):
-            for one in in_order(key[1] for key in cells if key[0] == facet):
-                named = [label] * several + [_text(facet)] * bool(chart.facet) + [_text(one)] * bool(series)
-                numbers = [_text(cells[facet, one, x].mean) if (facet, one, x) in cells else "" for x in columns]
-                table.add_row(*map(Text, [*named, *numbers]))
-    return table
+    rows = [
+        (label, cells, facet, one)
+        for label, cells in means
+        for facet in in_order(key[0] for key in cells)
+        for one in in_order(key[1] for key in cells if key[0] == facet)
+    ]
+    named = {
+        **({"condition": [label for label, *_ in rows]} if len(all_measured) > 1 else {}),
+        **({chart.facet: [_text(facet) for *_, facet, _ in rows]} if chart.facet else {}),
+        **({head: [_text(one) for *_, one in rows]} if series else {}),
+    }
+    prefix = "" if any(isinstance(x, str) for x in columns) else f"{chart.x} "  # names say themselves what they are
+    numbers = {
+        f"{'' if number else prefix}{_text(x)}": [
+            _text(cells[facet, one, x].mean) if (facet, one, x) in cells else "" for _, cells, facet, one in rows
+        ]
+        for number, x in enumerate(columns)
+    }
+    return Cells(named | numbers, left=list(named))
 
 
 def _columns(means: Means, values: Sequence[Cell], count: int) -> list[Cell]:
@@ -242,3 +250,38 @@ def _text(cell: Cell) -> str:
     if not isinstance(cell, float):
         return str(cell)
     return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+
+
+# Maps of attention
+
+
+def attention_listing(found: "Maps", given: bool) -> Listing:
+    """Return, for maps of the first kind, the source token that each token attends to most, by mean over heads.
+
+    The table has a column for each layer; on a terminal the first layers are left out until the others fit. `given` is
+    whether the output was.
+    """
+    one, layers = found.of_one_kind(), sorted({m.layer for m in found.of_one_kind().maps})
+    kind = one.maps[0].kind
+    rows, columns = ([_short(token) for token in tokens] for tokens in (one.rows(kind), one.columns(kind)))
+    place, room = len(str(len(columns))), max(map(len, columns))
+    frame = {"": [str(number) for number in range(1, len(rows) + 1)], "source" if kind == "encoder" else "output": rows}
+    for layer in layers:
+        maps = [m.weights for m in one.maps if m.layer == layer]
+        means = ([fmean(weights) for weights in zip(*row, strict=True)] for row in zip(*maps, strict=True))
+        best = [max(enumerate(mean), key=itemgetter(1)) for mean in means]
+        frame[f"layer {layer}"] = [f"{at + 1:{place}} {columns[at]:{room}} {weight:4.2f}" for at, weight in best]
+    heads = {m.head for m in one.maps}
+    of = f", mean of {len(heads)} heads" if len(heads) > 1 else "" if heads == {1} else f", head {max(heads)}"
+    title = f"{KINDS[kind]}: the token with the largest weight{of}"
+    left_out = [f"layer {layer}" for layer in layers[:-1]]
+
+    def values() -> dict[str, Any]:
+        maps = [each._asdict() for each in found.maps]
+        return {"source": found.source, "output": found.output, "given": given, "maps": maps}
+
+    return Listing([title, Cells(frame, left=[*frame][1:], left_out=left_out)], values=values)
+
+
+def _short(token: str) -> str:
+    return token if len(token) <= LETTERS else f"{token[: LETTERS - 1]}…"

@@ -1,113 +1,198 @@
-"""One `render` for every table: a frame of texts and its notes as Markdown, LaTeX, HTML, or for a terminal.
+"""One `render` for everything that is listed: frames of texts and their notes, for a terminal and in each format.
 
-pandas' Styler writes LaTeX and HTML, rich lays out the terminal. There, columns are left out by priority until the rest
-fits, and the table says which.
+A listing is a function that returns a `Listing`. rich lays out the terminal, where columns are left out by priority
+until the rest fits, and the listing says which; pandas' Styler writes LaTeX and HTML.
 """
 
+import csv
 import html
+import io
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+import shutil
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.align import Align
 from rich.cells import cell_len
-from rich.console import Console, Group, JustifyMethod
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tfstudy.errors import UserError
-from tfstudy.report.markup import escape_latex, markdown_list, markdown_table, without_links
-from tfstudy.report.terminal import Terminal, joined_width, plain_table
+from tfstudy.errors import UserError, one_of, printable
+from tfstudy.report.markup import MINUS, csv_cell, escape_latex, json_text, markdown_list, markdown_table, without_links
+from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pandas.io.formats.style import Styler
 
+FORMATS = ("text", "md", "csv", "tex", "html", "json")
+GAP = 2  # spaces between columns
 NARROWEST = 5  # characters of a column on a terminal
+UNLIMITED = 100_000  # characters of a line where output is not a terminal
+NUMBER = re.compile(rf"[{MINUS}+<>=-]*\d[\d.,]*(e[+-]?\d+)?( %)?( \[.*\])?|none|nan|\.|")  # as numbers are written
+STYLES = {FINISHED: "green", DIVERGED: "yellow", FAILED: "red", INTERRUPTED: "yellow", RUNNING: "cyan", PENDING: "dim"}
 NEEDS = "% needs \\usepackage{booktabs}"
+LETTERS = re.compile(r"[^\x00-\u017f\u2010-\u2026]")  # letters that pdflatex does not print without packages
 
 
 class Written(str):
-    """A text that is in the markup of the table's format already."""
+    """A text that is in the markup of its format already."""
 
 
 class Cells(NamedTuple):
     """A table as texts, and how it may be laid out."""
 
-    frame: "pd.DataFrame"  # a column of texts for each key
-    heads: Mapping[str, str]  # as printed, by key
+    frame: Mapping[str, Sequence[str]]  # the texts of each column, by key
+    heads: Mapping[str, str] = {}  # as printed, by key (the key)
     title: str = ""
-    left: frozenset[str] = frozenset()  # columns that are aligned to the left
+    left: Collection[str] | None = None  # columns that are aligned to the left (those that are not numbers)
     bold: Mapping[str, Sequence[bool]] = {}  # columns, and in which rows each is bold
+    styles: Mapping[str, str] = {}  # on a terminal: of cells with these texts, such as the states of runs
     breaks: frozenset[int] = frozenset()  # rows before which LaTeX leaves a space
-    folded: frozenset[str] = frozenset()  # columns whose cells a terminal may fold
+    folded: frozenset[str] = frozenset()  # columns whose cells a terminal may fold between words
     left_out: Sequence[str] = ()  # of what is too wide for a terminal, in this order
     left_out_last: Sequence[Sequence[str]] = ()  # those that go together, if it is too wide even when folded
+    headless: bool = False  # without heads on a terminal
 
-    def texts(self, bold: str, escape: Callable[[str], str] = str) -> "pd.DataFrame":
-        """Return the texts, each escaped, with the bold ones in this markup, under the heads as printed."""
-        out = self.frame.copy()
-        for key in out.columns:
-            texts = [text if isinstance(text, Written) else escape(text) for text in out[key]]
-            strong = self.bold.get(key, [False] * len(texts))
-            out[key] = [bold.format(text) if text and own else text for text, own in zip(texts, strong, strict=True)]
-        return out.rename(columns=dict(self.heads))
+    def head(self, key: str) -> str:
+        """Return the head of a column as printed."""
+        return self.heads.get(key, key)
+
+    @property
+    def width(self) -> int:
+        """The characters that it takes on a terminal, with heads folded between words."""
+        return joined_width(_spans(self, key)[1] for key in self.frame)
+
+    def is_left(self, key: str) -> bool:
+        """Whether a column is aligned to the left."""
+        if self.left is None:
+            return not all(NUMBER.fullmatch(text) for text in self.frame[key])
+        return key in self.left
+
+    def texts(self, bold: str, escape: Callable[[str], str] = str) -> dict[str, list[str]]:
+        """Return the texts of each column by its key, each escaped, with the bold ones in this markup."""
+        out = {}
+        for key in self.frame:
+            own = [text if isinstance(text, Written) else escape(text) for text in self.frame[key]]
+            strong = self.bold.get(key, [False] * len(own))
+            out[key] = [
+                bold.format(text) if text and marked else text for text, marked in zip(own, strong, strict=True)
+            ]
+        return out
+
+
+Part = Cells | Text | str  # a table, or a line
+
+
+class Listing(NamedTuple):
+    """What a command shows: tables and lines, notes below them, and the same as plain values for JSON."""
+
+    parts: Sequence[Part]
+    notes: Sequence[str] = ()
+    values: Callable[[], Any] = dict
 
 
 def render(
-    tables: Sequence[Cells], notes: Sequence[str], format: str, caption: str = "", label: str = "", below: str = ""
+    parts: Sequence[Part],
+    notes: Sequence[str],
+    format: str,
+    caption: str = "",
+    label: str = "",
+    below: str = "",
+    values: Callable[[], Any] = dict,
+    width: int | None = None,
 ) -> str:
-    """Return tables, each below its title, and their notes in a format: `md`, `tex`, `html`, or `text` for a terminal.
+    """Return tables, lines and notes in one of `FORMATS`; `text` is for a terminal, at most `width` characters wide.
 
-    LaTeX has the notes as comments; with a caption or a label it is a `table`, with the text `below` it. `UserError`
-    for a label that LaTeX can't read.
+    LaTeX has the notes as comments; with a caption or a label it is a `table`, with the text `below` it. JSON is
+    what `values` returns. `UserError` for an unknown format, and for a label that LaTeX can't read.
     """
+    one_of("format", format, FORMATS)
+    if format == "json":
+        return json_text(values())
+    if format == "csv":
+        return _csv(part for part in parts if isinstance(part, Cells))
     if format == "md":
-        blocks = []
-        for cells in tables:
-            texts = cells.texts("**{}**", without_links)
-            heads, rows = [without_links(str(head)) for head in texts], texts.itertuples(index=False, name=None)
-            blocks += [without_links(cells.title), markdown_table(heads, rows)]
+        blocks = [_markdown(part) if isinstance(part, Cells) else without_links(str(part)) for part in parts]
         return "\n\n".join(filter(None, [*blocks, markdown_list(map(without_links, notes))])) + "\n"
     if format == "html":
+        blocks = [_html(part) if isinstance(part, Cells) else f"<p>{html.escape(str(part))}</p>\n" for part in parts]
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        titles = [f"<p>{html.escape(cells.title)}</p>\n" * bool(cells.title) for cells in tables]
-        written = [_styler(cells, "<strong>{}</strong>", html.escape).to_html(exclude_styles=True) for cells in tables]
-        return "".join(title + text for title, text in zip(titles, written, strict=True)) + f"<ul>{items}</ul>\n"
+        return f"{''.join(blocks)}<ul>{items}</ul>\n"
     if format == "tex":
-        return _latex(tables, notes, caption, label, below)
-    out = StringIO()
-    show(tables, notes, Terminal(file=out, force_terminal=False, force_jupyter=False, color_system=None))
+        return _latex(parts, notes, caption, label, below)
+    out = io.StringIO()
+    options: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": None}
+    show(parts, notes, Terminal(file=out, width=width or text_width(), **options))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _styler(cells: Cells, bold: str, escape: Callable[[str], str]) -> "Styler":
-    texts = cells.texts(bold, escape)
-    return texts.rename(columns=escape).style.hide(axis="index")
+def _markdown(cells: Cells) -> str:
+    texts = cells.texts("**{}**", without_links)
+    table = markdown_table([cells.head(key) for key in texts], zip(*texts.values(), strict=True))
+    return f"{without_links(cells.title)}\n\n{table}" if cells.title else table
 
 
-def _latex(tables: Sequence[Cells], notes: Sequence[str], caption: str, label: str, below: str) -> str:
+def _csv(tables: Iterable[Cells]) -> str:
+    """Return the tables, with an empty line between them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for number, cells in enumerate(tables):
+        if number:
+            out.write("\n")
+        writer.writerow([cells.head(key) for key in cells.frame])
+        writer.writerows([map(csv_cell, row) for row in zip(*(cells.frame[key] for key in cells.frame), strict=True)])
+    return out.getvalue()
+
+
+def _html(cells: Cells) -> str:
+    title = f"<p>{html.escape(cells.title)}</p>\n" if cells.title else ""
+    return title + _styler(cells, cells.texts("<strong>{}</strong>", html.escape), html.escape).to_html(
+        exclude_styles=True
+    )
+
+
+def _styler(cells: Cells, texts: Mapping[str, Sequence[str]], head: Callable[[str], str]) -> "Styler":
+    import pandas as pd
+
+    heads = {key: head(cells.head(key)) for key in texts}
+    return pd.DataFrame(texts).rename(columns=heads).style.hide(axis="index")
+
+
+def _latex(parts: Sequence[Part], notes: Sequence[str], caption: str, label: str, below: str) -> str:
     """Return a `tabular` for each table; with a caption or a label all of them in one `table`."""
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
-    comments = [NEEDS, *(f"% {' '.join(note.split())}" for note in notes)]
     written = []
-    for cells in tables:
+    for cells in (part for part in parts if isinstance(part, Cells)):
         texts = cells.texts(r"\textbf{{{}}}", escape_latex)
-        first = [
-            ("\\addlinespace\n" if i in cells.breaks else "") + protected(t) for i, t in enumerate(texts.iloc[:, 0])
-        ]
-        texts.isetitem(0, first)
-        aligned = "".join("l" if key in cells.left else "r" for key in cells.frame)
-        styler = texts.rename(columns=lambda head: protected(escape_latex(head))).style.hide(axis="index")
-        title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if len(tables) > 1 and cells.title else ""
-        written.append(title + styler.to_latex(column_format=aligned, hrules=True))
+        first = next(iter(texts))
+        spaced = enumerate(map(protected, texts[first]))
+        texts[first] = [("\\addlinespace\n" if number in cells.breaks else "") + text for number, text in spaced]
+        sides = "".join("l" if cells.is_left(key) else "r" for key in texts)
+        table = _styler(cells, texts, lambda head: protected(escape_latex(head))).to_latex(
+            column_format=sides, hrules=True
+        )
+        title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if len(parts) > 1 and cells.title else ""
+        written.append(title + table)
     text = "\\par\\medskip\n".join(written)
     if caption or label:
         head = rf"\caption{{{escape_latex(caption)}}}" * bool(caption) + rf"\label{{{label}}}" * bool(label)
         foot = rf"\par\smallskip{{\footnotesize {escape_latex(below)}.\par}}"
         text = "\n".join([r"\begin{table}", r"\centering", head, text + foot, r"\end{table}", ""])
+    lines = [*(str(part) for part in parts if not isinstance(part, Cells)), *notes]
+    comments = [NEEDS, *_engine(text), *(f"% {' '.join(line.split())}" for line in lines)]
     return "\n".join([*comments, text])
+
+
+def _engine(text: str) -> list[str]:
+    """Return a comment if pdflatex can't print all letters, such as those of Greek and Chinese."""
+    letters = sorted(set(LETTERS.findall(text)))
+    shown = " ".join(letters[:10]) + (" ..." if len(letters) > 10 else "")
+    return [f"% needs XeLaTeX or LuaLaTeX, and a font that has {shown}"] if letters else []
 
 
 def protected(cell: str) -> str:
@@ -118,13 +203,50 @@ def protected(cell: str) -> str:
 # For a terminal
 
 
-def show(tables: Sequence[Cells], notes: Sequence[str], console: Console, fixed: bool = False) -> None:
-    """Print tables as wide as the console and their notes; what does not fit is left out unless it is `fixed`."""
-    for cells in tables:
-        if cells.title and len(tables) > 1:
-            console.print(Text(cells.title, style="bold"))
-        notes = [*_show(cells, console, fixed), *notes]
-    for text in notes:
+class Terminal(Console):
+    """A Rich console that prints text with `printable`, within tables and live displays too, and without markup.
+
+    Text is plain, without colour and bold, if `NO_COLOR` is set, on a dumb terminal, and where there is no terminal.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        if os.environ.get("NO_COLOR"):
+            options["color_system"] = None
+        if not options.get("stderr"):
+            options.setdefault("file", sys.stdout)  # by name, so that a live display finds it behind its own stream
+        super().__init__(emoji=False, markup=False, highlight=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of an object; those by which Rich itself controls the terminal stay as they are."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def text_width() -> int:
+    """Return the width of the terminal, or `COLUMNS`; lines may be long where neither is known, as in a pipe."""
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return shutil.get_terminal_size().columns if known else UNLIMITED
+
+
+def show(parts: Sequence[Part], notes: Sequence[str], console: Console, fixed: bool = False) -> None:
+    """Print tables, lines and notes; of tables what is too wide is left out unless they are `fixed`."""
+    all_left_out: list[str] = []
+    for number, part in enumerate(parts):
+        if not isinstance(part, Cells):
+            console.print(part, soft_wrap=" " not in str(part))  # a path, which can be copied if it is not wrapped
+            continue
+        if number and isinstance(parts[number - 1], Cells):
+            console.print()
+        if part.title:
+            console.print(Text(part.title, "bold"))
+        table, left_out = fitted(part, console.width, fixed)
+        console.print(table)
+        all_left_out += left_out
+    if notes and parts:
+        console.print()
+    names = ", ".join(dict.fromkeys(all_left_out))
+    hint = f"left out to fit {console.width} characters: {names}; --format csv has all columns"
+    for text in [hint, *notes] if names else notes:
         note = RichTable.grid(padding=(0, 1, 0, 0))  # wrapped and indented after its bullet
         note.add_row(Text("-"), Text(text, style="dim"))
         console.print(note)
@@ -132,56 +254,61 @@ def show(tables: Sequence[Cells], notes: Sequence[str], console: Console, fixed:
 
 def fits(tables: Sequence[Cells], width: int) -> bool:
     """Whether so many characters show tables as they are."""
-    return all(joined_width([_widths(cells, str(key))[0] for key in cells.frame]) <= width for cells in tables)
+    return all(cells.width <= width for cells in tables)
 
 
-def _show(cells: Cells, console: Console, fixed: bool) -> list[str]:
-    """Print a table, and return a note on the columns that it lacks."""
-    kept = {str(key): _widths(cells, str(key)) for key in cells.frame}
-    left_out = [((key,), 0) for key in cells.left_out] + [(keys, 1) for keys in cells.left_out_last]
-    for keys, folded in left_out if not fixed else ():
-        if joined_width([widths[folded] for widths in kept.values()]) <= console.width:
+def fitted(cells: Cells, width: int, fixed: bool = False) -> tuple[RichTable, list[str]]:
+    """Return a table of at most a width, and the names of the columns that were left out; none if it is `fixed`."""
+    spans = {key: _spans(cells, key) for key in cells.frame}
+    left_out = [((key,), 1) for key in cells.left_out] + [(tuple(keys), 2) for keys in cells.left_out_last]
+    for keys, span in left_out if not fixed else ():
+        if joined_width(own[span] for own in spans.values()) <= width:
             break
-        for key in keys:
-            kept.pop(key, None)
-    console.print(_rich(cells, kept, console.width))
-    console.print()
-    names = []
-    for key in (str(key) for key in cells.frame if key not in kept):
-        same = set(cells.frame[key])
-        names.append(f"{key} (all {same.pop()})" if len(same) == 1 and key == "preset" else key)
-    more = "--format csv has all columns, --columns arch,result,... shows those that you name"
-    return [f"left out to fit {console.width} characters: {', '.join(names)}; {more}"] if names else []
-
-
-def _widths(cells: Cells, key: str) -> tuple[int, int]:
-    """Return the width at which no cell of a column is folded, and the least; heads are folded between words."""
-    texts = [line for text in cells.frame[key] for line in text.split("\n")]
-    words = max(
-        map(cell_len, [*cells.heads[key].split(), *(word for text in texts for word in text.split())]), default=0
-    )
-    natural = max(words, *map(cell_len, texts), 0)
-    return natural, words if key in cells.folded else natural
-
-
-def _rich(cells: Cells, kept: Mapping[str, tuple[int, int]], width: int) -> Group:
-    """Return the table of these columns, the widest ones folded until it fits."""
-    widths = {key: natural for key, (natural, _) in kept.items()}
-    while joined_width(list(widths.values())) > width:
-        wide = [key for key, own in widths.items() if own > kept[key][1]] or [
-            k for k in widths if widths[k] > NARROWEST
-        ]
+        spans = {key: own for key, own in spans.items() if key not in keys}
+    whole = joined_width(own[0] for own in spans.values()) <= width
+    widths = {key: own[0 if whole else 1] for key, own in spans.items()}
+    while joined_width(widths.values()) > width:
+        wide = [key for key in widths if widths[key] > spans[key][2]] or [k for k in widths if widths[k] > NARROWEST]
         if not wide:
             break
         widths[max(wide, key=lambda key: widths[key])] -= 1
-    head, body, none = plain_table(), plain_table(), [False] * len(cells.frame)
+    table = plain_table(show_header=not cells.headless)
     for key, own in widths.items():
-        justify: JustifyMethod = "left" if key in cells.left else "right"
-        head.add_column(width=own, justify=justify, overflow="fold", vertical="bottom")
-        body.add_column(width=own, justify=justify, overflow="fold")
-    head.add_row(*(Text(cells.heads[key], "dim") for key in widths))
+        side: Any = "left" if cells.is_left(key) else "right"
+        head = Align(Text(cells.head(key), "dim"), side, vertical="bottom")
+        table.add_column(head, width=own, justify=side, overflow="fold")
+    bold = [cells.bold.get(key, ()) for key in widths]
     for number, row in enumerate(zip(*(cells.frame[key] for key in widths), strict=True)):
-        styles = ["bold" if cells.bold.get(key, none)[number] else "" for key in widths]
-        body.add_row(*(Text(text, style) for text, style in zip(row, styles, strict=True)))
-    head.show_header = body.show_header = False
-    return Group(head, body)
+        styles = ["bold" if strong and strong[number] else "" for strong in bold]
+        table.add_row(*(Text(text, cells.styles.get(text, style)) for text, style in zip(row, styles, strict=True)))
+    names = []
+    for key in (key for key in cells.frame if key not in widths):
+        same = set(cells.frame[key])
+        names.append(f"{key} (all {same.pop()})" if len(same) == 1 and key == "preset" else key)
+    return table, names
+
+
+def _spans(cells: Cells, key: str) -> tuple[int, int, int]:
+    """Return the width of a column with whole heads, with heads folded between words, and with folded cells too."""
+    lines = [line for text in cells.frame[key] for line in text.split("\n")]
+    head = "" if cells.headless else cells.head(key)
+    natural, words = _longest(lines), _longest(head.split())
+    least = _longest(word for line in lines for word in line.split()) if key in cells.folded else natural
+    return max(natural, _longest(head.split("\n"))), max(natural, words), max(least, words)
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(cell_len, texts), default=0)
+
+
+def joined_width(widths: Iterable[int]) -> int:
+    """Return the width of columns side by side."""
+    own = list(widths)
+    return sum(own) + GAP * (len(own) - 1)
+
+
+def plain_table(**options: Any) -> RichTable:
+    """Return an empty table without lines."""
+    return RichTable(
+        box=None, pad_edge=False, padding=(0, GAP, 0, 0), collapse_padding=True, header_style="", **options
+    )

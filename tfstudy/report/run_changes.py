@@ -14,7 +14,7 @@ from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
 from tfstudy.report.markup import MINUS, number, signed
-from tfstudy.report.terminal import columns
+from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
@@ -41,15 +41,14 @@ class Verdict(NamedTuple):
     code: list[str]  # on code that changed without a new version: a sentence, then the names of modules
 
 
-def verdict_lines(found: Verdict) -> list[Text | str]:
-    """Return lines on a run: its state, why it is outdated, and code that changed without raising a version."""
+def changes(path: Path, online: bool = False) -> Listing:
+    """Return a run's state, why it is outdated, and code that changed without raising a version."""
+    found = examine(path, online)
     reason = f"{'; ' if found.changes else ': '}{found.reason}" if found.reason else ""
-    first, *more = columns([(f"{found.verdict}{reason}{':' if found.changes else ''}",)])
-    verdict = Text(first)
+    verdict = Text(f"{found.verdict}{reason}{':' if found.changes else ''}")
     verdict.stylize(STYLES[found.verdict], 0, len(found.verdict))
-    changes = columns(("", change) for change in found.changes)
-    code = [*columns([(line,) for line in found.code[:1]]), *columns([("", line) for line in found.code[1:]])]
-    return [found.path, *columns([("", found.state)]), verdict, *more, *changes, *code]
+    details = [f"  {change}" for change in found.changes]
+    return Listing([found.path, f"  {found.state}", verdict, *details, *found.code], (), found._asdict)
 
 
 def examine(path: Path, online: bool = False) -> Verdict:
@@ -170,34 +169,35 @@ def common_metrics(first: Result, second: Result) -> list[tuple[str, float, floa
     ]
 
 
-def difference_values(a: Path, b: Path) -> dict[str, Any]:
-    """Return how two runs differ as plain values; metrics in percent, empty if one of the runs has no result."""
+def difference(a: Path, b: Path) -> Listing:
+    """Return every difference of two runs, with the values of A and B, and the metrics that both measured."""
+    found = differences(a, b)
+    parts: list[Part] = [f"A {a}", f"B {b}"]
+    for title, rows in found.items():
+        if rows:
+            frame = dict(zip((title, "A", "B"), map(list, zip(*rows, strict=True)), strict=True))
+            parts += ["", Cells(frame, left=list(frame), folded=frozenset(frame))]
+        else:
+            parts += ["", Text(f"{title}: no difference", "dim")]
+    metrics: list[tuple[str, float, float]] = []
     try:
-        rows = common_metrics(read_result(a), read_result(b))
-    except UserError:
-        rows = []
-    sections = {title: {key: {"a": x, "b": y} for key, x, y in found} for title, found in differences(a, b).items()}
-    metrics = {name: {"a": round(x, 1), "b": round(y, 1)} for name, x, y in rows}
-    return {"a": str(a), "b": str(b), **sections, "metrics": metrics}
-
-
-def difference_lines(a: Path, b: Path) -> list[Text | str]:
-    """Return lines on every difference, with the values of A and B, and on the metrics that both runs measured."""
-    lines: list[Text | str] = [f"A {a}", f"B {b}"]
-    for title, found in differences(a, b).items():
-        lines += ["", Text(f"{title}:" if found else f"{title}: no difference", style="bold" if found else "dim")]
-        lines += columns((("", *row) for row in found), width=0)
-    try:
-        rows = common_metrics(read_result(a), read_result(b))
+        metrics = common_metrics(read_result(a), read_result(b))
+        if not metrics:
+            parts += ["", "metrics: the runs have none in common"]
     except UserError as error:
-        return [*lines, "", f"metrics: not compared, because {error}"]
-    if not rows:
-        return [*lines, "", "metrics: the runs have none in common"]
-    head = ("", "metrics in percent", "    A", "    B", f" B {MINUS} A")
-    texts = [
-        ("", name, f"{number(x):>5}", f"{number(y):>5}", f"{signed(round(y - x, 1) + 0.0):>6}") for name, x, y in rows
-    ]
-    return [*lines, "", *columns([head, *texts], width=0)]
+        parts += ["", f"metrics: not compared, because {error}"]
+    if metrics:
+        names, first, second = zip(*metrics, strict=True)
+        change = [signed(round(y - x, 1) + 0.0) for _, x, y in metrics]
+        texts = {"A": [*map(number, first)], "B": [*map(number, second)], f"B {MINUS} A": change}
+        parts += ["", Cells({"metrics in percent": list(names), **texts})]
+
+    def values() -> dict[str, Any]:  # percent; none if one of the runs has no result
+        sections = {title: {key: {"a": x, "b": y} for key, x, y in rows} for title, rows in found.items()}
+        shares = {name: {"a": round(x, 1), "b": round(y, 1)} for name, x, y in metrics}
+        return {"a": str(a), "b": str(b), **sections, "metrics": shares}
+
+    return Listing(parts, (), values)
 
 
 def _machine(environment: Environment) -> dict[str, Any]:

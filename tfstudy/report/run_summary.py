@@ -1,87 +1,113 @@
-"""One run's result as a table for the terminal, below the published figures for its split scheme."""
+"""One run's result: its scores, lengths, trivial systems, and the published figures for its split scheme."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from rich.table import Table
+import msgspec
 from rich.text import Text
 
 from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.published import Figure, best_known, has_settings, published, unlike
-from tfstudy.analysis.summary import conditions, rows_of
+from tfstudy.analysis.summary import conditions, length_threshold, rows_of
 from tfstudy.errors import one_of
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES
-from tfstudy.report.terminal import Terminal, fitted_table, plain_table
+from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.display import metric_name, percent_of
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
     "bleu": "BLEU",
     "chrf": "chrF",
-    "exact_match": "exact match",
+    "exact_match": "exact match\n[95 %]",
     "token_accuracy": "token accuracy",
     "oracle_length_exact_match": "exact, oracle length",
-    "teacher_forced_accuracy": "teacher-forced",
+    "teacher_forced_accuracy": "teacher- forced",
 }
-EXACT = "exact match\n[95\u00a0%]"
-LEFT_OUT = (
-    "teacher_forced_accuracy",
-    "oracle_length_exact_match",
-    "token_accuracy",
-)  # in this order, until the rest fits
+LEFT_OUT = ("teacher_forced_accuracy", "oracle_length_exact_match", "token_accuracy")  # in this order, if it is narrow
 
 
-def show(result: Result, by: str = "", path: Path | None = None, short: bool = False) -> None:
-    """Print a result, with `by` also for each value of this tag; `UserError` for an unknown tag.
+def listing(result: Result, by: str = "", path: Path | None = None, short: bool = False) -> Listing:
+    """Return a result: published figures, then what was measured, with `by` also for each value of this tag.
 
     With the folder of the run, published figures say how their settings differ from the run's. If `short`, only the
-    table of the main metrics is printed, and the length thresholds.
+    table of the main metrics is returned, and the length thresholds. `UserError` for an unknown tag.
     """
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
-    console = Terminal()
-    for part in summary(result, by, path, console.width, short):
-        console.print(part)
 
+    def values() -> dict[str, Any]:  # as they are recorded
+        return ({"path": str(path)} if path else {}) | dict(msgspec.json.decode(msgspec.json.encode(result)))
 
-def summary(
-    result: Result, by: str = "", path: Path | None = None, width: int = 80, short: bool = False
-) -> list[Table | Text | str]:
-    """Return the tables and lines of a result: what papers report, then what it measured.
-
-    Tables have at most `width` characters in a line; what does not fit is left out or stands in another table.
-    """
     title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
     if result.smoke:
         title = f"SMOKE RUN, its numbers mean nothing: {title}"
     if result.status != "finished":
-        return [Text(f"{title}: {result.status} ({result.reason})", style="red")]
-    measured = list(dict.fromkeys(metric for scores in result.splits.values() for metric in scores.metrics))
-    parts: list[Table | Text | str] = _scores(
-        title, result.splits, [name for name in COLUMNS if name in measured], by, width
-    )
-    if short:
-        return [*parts, *(Text(line, style="dim") for line in length_lines(result.lengths))]
-    if others := [metric for metric in measured if metric not in COLUMNS]:
-        shares = {
-            name: [percent_of(scores.metrics.get(metric)) for metric in others]
-            for name, scores in result.splits.items()
-        }
-        names = {"metric of this task (percent)": [metric.replace("_", " ") for metric in others]}
-        parts += ["", fitted_table(names | shares, width, left=names)[0]]
-    if not by:
-        parts += _trivial_systems(result.splits, width)
-        signatures = (f"{name}: {text}" for name, text in result.signatures.items())
-        facts = [*length_lines(result.lengths), *_limit_and_memory_lines(result), *signatures]
-        parts += ["", *(Text(line, style="dim") for line in facts)] if facts else []
-    return parts if result.smoke else [*published_parts(result, path), *parts]
+        return Listing([Text(f"{title}: {result.status} ({result.reason})", "red")], (), values)
+    scores = _scores(f"{title} (percent)", result.splits, by)
+    notes = length_lines(result.lengths)
+    if short or by:
+        return Listing([scores, *([] if short else _others(result))], notes, values)
+    figures, remarks = ([], []) if result.smoke else _published(result, path)
+    signatures = [f"{name}: {text}" for name, text in result.signatures.items()]
+    notes = [*remarks, *notes, *_limit_and_memory(result), *signatures]
+    return Listing([*figures, scores, *_others(result), *_trivial_systems(result.splits)], notes, values)
+
+
+def _scores(title: str, splits: Mapping[str, SplitScores], by: str) -> Cells:
+    """Return the table of the main metrics."""
+    measured = {metric for scores in splits.values() for metric in scores.metrics}
+    rows: list[tuple[str, str, Slice]] = []
+    for name, scores in splits.items():
+        rows.append((name, "all", scores))
+        rows += [("", value, slice_) for value, slice_ in scores.slices.get(by, {}).items()]
+    frame = {"split": [name for name, _, _ in rows]}
+    frame |= {"by": [value for _, value, _ in rows]} if by else {}
+    frame |= {"n": [f"{scores.n:,}" for *_, scores in rows]}
+    frame |= {metric: [_cell(own, metric) for *_, own in rows] for metric in COLUMNS if metric in measured}
+    tests = [bool(name) and splits[name].role == "test" for name, *_ in rows]
+    left = ("split", "exact_match")
+    return Cells(frame, {**COLUMNS, "by": by}, title, left, bold={"exact_match": tests}, left_out=LEFT_OUT)
+
+
+def _cell(scores: Slice, metric: str) -> str:
+    if not scores.n:
+        return ""
+    share = f"{100 * scores.metrics[metric]:5.1f}"
+    if metric == "exact_match" and scores.exact_match_interval:
+        low, high = scores.exact_match_interval
+        share += f" [{100 * low:.1f}, {100 * high:.1f}]"
+    return share
+
+
+def _others(result: Result) -> list[Cells]:
+    """Return a table of the metrics that are this task's own, with a column for each split."""
+    metrics = dict.fromkeys(metric for scores in result.splits.values() for metric in scores.metrics)
+    if not (others := [metric for metric in metrics if metric not in COLUMNS]):
+        return []
+    frame = {"metric of this task (percent)": [metric.replace("_", " ") for metric in others]}
+    frame |= {
+        name: [percent_of(scores.metrics.get(metric)) for metric in others] for name, scores in result.splits.items()
+    }
+    return [Cells(frame, folded=frozenset(frame))]
+
+
+def _trivial_systems(splits: Mapping[str, SplitScores]) -> list[Cells]:
+    """Return a table with the first two of the main metrics of each trivial system on each split."""
+    own = {name: scores.baselines for name, scores in splits.items() if scores.baselines}
+    frame = {"split": list(own)}
+    for system, metrics in {name: one for baselines in own.values() for name, one in baselines.items()}.items():
+        for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
+            cells = [percent_of(baselines.get(system, {}).get(metric)) for baselines in own.values()]
+            frame[f"{system}: {metric_name(metric)}"] = cells
+    return [Cells(frame, title="trivial systems (percent)")] if own else []
 
 
 def length_lines(lengths: Lengths) -> list[str]:
     """Return a line with the length thresholds; no line if no lengths were tested."""
     if not lengths:
         return []
-    l90, l50 = (threshold(value, lengths.longest_tested) for value in (lengths.L90, lengths.L50))
+    l90, l50 = (length_threshold([lengths], name) for name in ("L90", "L50"))
     counts = {int(length): part["n"] for length, part in lengths.exact_match.items()}
     longest, tested = max(counts, default=0), f"longest tested: {lengths.longest_tested}"
     if longest > lengths.longest_tested:
@@ -90,7 +116,7 @@ def length_lines(lengths: Lengths) -> list[str]:
     return [f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % ({tested})"]
 
 
-def _limit_and_memory_lines(result: Result) -> list[str]:
+def _limit_and_memory(result: Result) -> list[str]:
     """Return a line with the maximum length of outputs and how many reached it, and one with the peak memory.
 
     Records of older code lack either.
@@ -110,76 +136,33 @@ def _limit_and_memory_lines(result: Result) -> list[str]:
     return lines
 
 
-def threshold(value: int | None, longest_tested: int) -> str:
-    """Return a length threshold as text: `>=` if no longer length counts, `none` if no length reaches it."""
-    return "none" if value is None else f">={value}" if value == longest_tested else str(value)
-
-
-def _scores(
-    title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str], by: str, width: int
-) -> list[Table | Text | str]:
-    """Return the table of the main metrics, and a line with those that were left out to fit the width."""
-    rows: list[tuple[str, str, Slice]] = []
-    for name, scores in splits.items():
-        rows.append((name, "all", scores))
-        rows += [("", value, slice_) for value, slice_ in scores.slices.get(by, {}).items()]
-    columns = {"split": [name for name, _, _ in rows]}
-    if by:
-        columns[by if by not in (*columns, "n") else f"tag {by}"] = [value for _, value, _ in rows]
-    columns["n"] = [f"{scores.n:,}" for _, _, scores in rows]
-    heads = {metric: COLUMNS[metric].replace("-", "-\n") for metric in metrics} | {"exact_match": EXACT}
-    columns |= {heads[metric]: [_cell(scores, metric) for _, _, scores in rows] for metric in metrics}
-    bold = {number for number, (name, _, _) in enumerate(rows) if name and splits[name].role == "test"}
-    optional = [heads[metric] for metric in LEFT_OUT if metric in metrics]
-    table, left_out = fitted_table(columns, width, f"{title} (percent)", ("split", EXACT), optional, bold)
-    names = ", ".join(head.replace("\n", "") for head in left_out)
-    note = f"left out to fit {width} characters: {names}; --format json has all metrics"
-    return [table, *([Text(note, style="dim")] if left_out else [])]
-
-
-def _cell(scores: Slice, metric: str) -> str:
-    if not scores.n:
-        return ""
-    share = f"{100 * scores.metrics[metric]:5.1f}"
-    if metric == "exact_match" and scores.exact_match_interval:
-        low, high = scores.exact_match_interval
-        share += f" [{100 * low:.1f}, {100 * high:.1f}]"
-    return share
-
-
-def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Table | Text | str]:
-    """Return a table with the first two of the main metrics of each trivial system on each split."""
-    systems = {name: metrics for scores in splits.values() for name, metrics in scores.baselines.items()}
-    if not systems:
-        return []
-    own = {name: scores.baselines for name, scores in splits.items() if scores.baselines}
-    columns = {"split": list(own)}
-    for system, metrics in systems.items():
-        for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
-            cells = [percent_of(baselines.get(system, {}).get(metric)) for baselines in own.values()]
-            columns[f"{system}:\n{COLUMNS[metric]}"] = cells
-    return ["", fitted_table(columns, width, "trivial systems (percent)", ("split",))[0]]
-
-
 # Published figures
 
 
-def published_parts(result: Result, path: Path | None = None) -> list[Table | Text | str]:
+def _published(result: Result, path: Path | None) -> tuple[Sequence[Part], list[str]]:
     """Return a table of published figures, the run's own architecture last; nothing without figures.
 
-    The table names the preset that has the settings of a figure. With the folder of the run, a line for each paper on
-    its architecture says how the settings differ.
+    It has, of each paper, metric and kind of network, the figure under its own settings, or else the highest, and the
+    preset that has these settings. With the folder of the run, a line for each paper on its architecture says how the
+    settings differ.
     """
-    figures = published_figures(result)
-    if not figures:
-        return []
-    table = plain_table(f"published for {result.task} {result.split} (percent)")
-    for name in ("network", "metric", "published", "paper", "preset"):
-        table.add_column(name, justify="right" if name == "published" else "left")
-    for one in figures:
-        metric = metric_name(one.metric).removeprefix("exact match, ")
-        style = "bold" if one.family == result.arch else ""
-        table.add_row(one.arch, metric, one.text, one.citation, one.preset, style=style)
+    groups: dict[tuple[str, str], list[Figure]] = {}
+    for figure in published(result.task, result.split):
+        if figure.test in result.splits and figure.method == "plain":
+            groups.setdefault((figure.metric, figure.family), []).append(figure)
+    chosen = [figure for members in groups.values() for figure in best_known(members)]
+    if not chosen:
+        return [], []
+    figures = sorted(chosen, key=lambda figure: figure.family == result.arch)
+    frame = {
+        "network": [one.arch for one in figures],
+        "metric": [metric_name(one.metric).removeprefix("exact match, ") for one in figures],
+        "published": [one.text for one in figures],
+        "paper": [one.citation for one in figures],
+        "preset": [one.preset for one in figures],
+    }
+    title, own = f"published for {result.task} {result.split} (percent)", [one.family == result.arch for one in figures]
+    table = Cells(frame, title=title, bold={"published": own}, folded=frozenset(frame))
     record = RunRecord(path, result) if path else None
     known = rows_of(conditions([record])) if record and record.config else []  # a config may be unreadable
     notes: dict[str, None] = {}
@@ -187,17 +170,4 @@ def published_parts(result: Result, path: Path | None = None) -> list[Table | Te
         for condition in [condition for condition in known if condition.test == figure.test][:1]:
             same = has_settings(figure, condition)
             notes[f"{figure.citation}: {'the same settings' if same else unlike(figure, condition)}"] = None
-    return [table, *(Text(note, style="dim") for note in notes), ""]
-
-
-def published_figures(result: Result) -> list[Figure]:
-    """Return, of each paper, metric and kind of network, the figure under its own settings, or else the highest.
-
-    The figures of the result's own architecture come last.
-    """
-    groups: dict[tuple[str, str], list[Figure]] = {}
-    for figure in published(result.task, result.split):
-        if figure.test in result.splits and figure.method == "plain":
-            groups.setdefault((figure.metric, figure.family), []).append(figure)
-    chosen = [figure for members in groups.values() for figure in best_known(members)]
-    return sorted(chosen, key=lambda figure: figure.family == result.arch)
+    return [table], list(notes)

@@ -1,4 +1,4 @@
-"""The progress of studies, as lines for the terminal and as values. Reads run folders only, without torch."""
+"""The progress of studies. Reads run folders only, without torch."""
 
 import time
 from collections import Counter
@@ -7,12 +7,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from rich.text import Text
-
 from tfstudy.analysis import labels
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.markup import duration, plural
-from tfstudy.report.terminal import coloured, columns
+from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.files import resume_study_command
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.status import (
@@ -28,62 +26,54 @@ from tfstudy.runs.status import (
 )
 
 HOUR = 3600.0
-SHORTEST_NAME = 7  # characters of a study or experiment on a narrow terminal
 LEFT = (PENDING, INTERRUPTED, FAILED)  # states of runs that no process works on and that have no result
 OTHERS = 100  # runs with which the listed ones are compared
 SHOWN = {RUNNING: 40, FAILED: 20}  # runs that have a line of their own, at most
+Runs = Sequence[RunStatus]
 
 
-def status_lines(root: Path, name: str = "") -> list[Text]:
-    """Return the lines of a study, or a line for each study; `UserError` for an unknown name."""
-    if name:
-        folder = find_study(root, name)
-        return study_lines(folder, study_runs(folder))
-    listed = {study: runs for study in studies(root) if (runs := study_runs(root / study))}
-    if not listed:
-        return [Text(f"no studies in {root}")]
-    shown = _states(run for runs in listed.values() for run in runs)
-    rows = [("study", f"{_header(shown)}  last hour")]
-    rows += [(study, f"{_counts(runs, shown)}  {finished_last_hour(runs):9}") for study, runs in listed.items()]
-    return _table(rows)
+def status(root: Path, name: str = "") -> Listing:
+    """Return the number of runs in each state of all studies, or of one with its runs; `UserError` for an unknown name.
 
+    Of a study the table has a row for each experiment and architecture. The running and failed runs are listed, and
+    what is left to do.
+    """
+    folders = [find_study(root, name)] if name else [root / study for study in studies(root)]
+    listed = {folder: runs for folder in folders if (runs := study_runs(folder)) or name}
 
-def status_values(root: Path, name: str = "") -> list[dict[str, Any]]:
-    """Return for each study, or for one with its runs, the number of runs in each state and the seconds left."""
-    out = []
-    for study in [find_study(root, name)] if name else [root / study for study in studies(root)]:
-        runs = study_runs(study)
-        if not runs and not name:
-            continue
-        counts = Counter(run.state for run in runs)
-        values: dict[str, Any] = {"study": study.name, "counts": {state: counts[state] for state in STATES}}
-        values |= {"finished_last_hour": finished_last_hour(runs), "seconds_left": seconds_left(runs)}
-        out.append(values | ({"runs": _run_values(runs)} if name else {}))
-    return out
+    def values() -> list[dict[str, Any]]:
+        return [_values(folder, runs, bool(name)) for folder, runs in listed.items()]
 
-
-def _run_values(runs: Sequence[RunStatus]) -> list[dict[str, Any]]:
-    keys = ("name", "state", "step", "steps", "seconds", "seconds_left", "reason")
-    settings = labels.of_runs([run.path for run in runs])
-    return [
-        {"path": str(run.path), "settings": varied, **{key: getattr(run, key) for key in keys}}
-        for run, varied in zip(runs, settings, strict=True)
-    ]
-
-
-def study_lines(study: Path, runs: Sequence[RunStatus]) -> list[Text]:
-    """Return a study's runs counted by state, the running and failed ones one by one, and what is left to do."""
+    if not name:
+        names = {"study": [folder.name for folder in listed]}
+        hour = {"last hour": [str(finished_last_hour(runs)) for runs in listed.values()]}
+        table = _counts(names, list(listed.values()), hour)
+        return Listing([table] if listed else [f"no studies in {root}"], (), values)
+    [(study, runs)] = listed.items()
     if not runs:
-        return [Text(f"{study.name}: no runs")]
-    groups: dict[tuple[str, str], list[RunStatus]] = {}
+        return Listing([f"{study.name}: no runs"], (), values)
+    of_arch: dict[tuple[str, str], list[RunStatus]] = {}
     for run in runs:
-        groups.setdefault((run.path.parts[-3], run.path.parts[-2]), []).append(run)
-    shown = _states(runs)
-    rows = [(study.name, f"{'architecture':12}  {_header(shown)}")]
-    rows += [(experiment, f"{arch:12}  {_counts(some, shown)}") for (experiment, arch), some in sorted(groups.items())]
-    rows.append(("all", f"{'':12}  {_counts(runs, shown)}"))
-    notes = columns([line] for line in [*_summary(study, runs), *_outdated(runs)])
-    return [*_table(rows), *_listed(runs), Text(), *map(Text, notes)]
+        of_arch.setdefault((run.path.parts[-3], run.path.parts[-2]), []).append(run)
+    rows = [*sorted(of_arch.items()), (("all", ""), runs)]
+    names = {study.name: [key[0] for key, _ in rows], "architecture": [key[1] for key, _ in rows]}
+    table = _counts(names, [own for _, own in rows])
+    lines = [*_summary(study, runs), *_outdated(runs)]
+    return Listing([table, *_listed(runs), "", *lines], (), values)
+
+
+def _values(study: Path, runs: Runs, each: bool) -> dict[str, Any]:
+    counts = Counter(run.state for run in runs)
+    values: dict[str, Any] = {"study": study.name, "counts": {state: counts[state] for state in STATES}}
+    values |= {"finished_last_hour": finished_last_hour(runs), "seconds_left": seconds_left(runs)}
+    if each:
+        keys = ("name", "state", "step", "steps", "seconds", "seconds_left", "reason")
+        settings = labels.of_runs([run.path for run in runs])
+        values["runs"] = [
+            {"path": str(run.path), "settings": varied, **{key: getattr(run, key) for key in keys}}
+            for run, varied in zip(runs, settings, strict=True)
+        ]
+    return values
 
 
 def finished_last_hour(runs: Iterable[RunStatus]) -> int:
@@ -91,7 +81,7 @@ def finished_last_hour(runs: Iterable[RunStatus]) -> int:
     return sum(run.ended is not None and time.time() - run.ended < HOUR for run in runs)
 
 
-def seconds_left(runs: Sequence[RunStatus]) -> float | None:
+def seconds_left(runs: Runs) -> float | None:
     """Return the seconds until all runs that are left finish, with as many in parallel as now.
 
     A run counts as the mean of finished runs of the same architecture on the same data, or of all finished runs, an
@@ -113,39 +103,33 @@ def seconds_left(runs: Sequence[RunStatus]) -> float | None:
     return max([(waiting + sum(running)) / max(1, len(running)), *running])
 
 
-def _table(rows: Sequence[tuple[str, str]]) -> list[Text]:
-    """Return a line for each row, the first in bold; long names are shortened on a narrow terminal."""
-    head, *lines = map(Text, columns(rows, cut=(0,), shortest=SHORTEST_NAME))
-    head.stylize("bold")
-    return [head, *lines]
+def _counts(names: dict[str, list[str]], groups: Sequence[Runs], more: dict[str, list[str]] | None = None) -> Cells:
+    """Return a table with the number of runs of each group in each state that a run has, between other columns."""
+    counts = [Counter(run.state for run in runs) for runs in groups]
+    shown = [state for state in STATES if state == FINISHED or any(one[state] for one in counts)]
+    numbers = {state: [str(one[state] or ".") for one in counts] for state in shown}
+    return Cells({**names, **numbers, **(more or {})}, left=list(names), folded=frozenset(names))
 
 
-def _states(runs: Iterable[RunStatus]) -> list[str]:
-    """Return the states that are shown: finished, and those that a run has."""
-    found = {run.state for run in runs}
-    return [state for state in STATES if state == FINISHED or state in found]
-
-
-def _header(states: Sequence[str]) -> str:
-    return "  ".join(f"{state:>{max(5, len(state))}}" for state in states)
-
-
-def _counts(runs: Iterable[RunStatus], states: Sequence[str]) -> str:
-    counts = Counter(run.state for run in runs)
-    return "  ".join(f"{counts[state] or '.':>{max(5, len(state))}}" for state in states)
-
-
-def _listed(runs: Sequence[RunStatus]) -> list[Text]:
-    """Return a line for each run that is running or failed, with what it differs in, after an empty line."""
+def _listed(runs: Runs) -> list[Cells | str]:
+    """Return a table of the runs that are running or failed, with what they differ in."""
     by_state = {state: [run for run in runs if run.state == state] for state in SHOWN}
     shown = [run for state, found in by_state.items() for run in found[: SHOWN[state]]]
+    if not shown:
+        return []
     others = [run.path for run in runs[:OTHERS] if run not in shown]
-    settings = labels.of_runs([*(run.path for run in shown), *others])
-    texts = [_progress(run) if run.state == RUNNING else run.reason for run in shown]
-    rows = zip((run.state for run in shown), (run.name for run in shown), settings, texts, strict=False)
-    left_out = {state: len(found[SHOWN[state] :]) for state, found in by_state.items()}
-    more = [Text(f"and {count} more {state}") for state, count in left_out.items() if count]
-    return [*([Text()] if shown else []), *map(coloured, columns(rows, cut=(2, 1))), *more]
+    settings = labels.of_runs([*(run.path for run in shown), *others])[: len(shown)]
+    frame = {
+        "state": [run.state for run in shown],
+        "run": [run.name for run in shown],
+        "settings": settings,
+        "progress": [_progress(run) if run.state == RUNNING else run.reason for run in shown],
+    }
+    if not any(settings):
+        del frame["settings"]
+    more = [f"and {len(found) - SHOWN[state]} more {state}" for state, found in by_state.items()
+            if len(found) > SHOWN[state]]  # fmt: skip
+    return [Cells(frame, left=list(frame), folded=frozenset((*frame,)), headless=True, styles=STYLES), *more]
 
 
 def _progress(run: RunStatus) -> str:
@@ -157,7 +141,7 @@ def _progress(run: RunStatus) -> str:
     return f"step {run.step:,} of {run.steps:,}{left}"
 
 
-def _summary(study: Path, runs: Sequence[RunStatus]) -> list[str]:
+def _summary(study: Path, runs: Runs) -> list[str]:
     counts = Counter(run.state for run in runs)
     ended = counts[FINISHED] + counts[DIVERGED]
     diverged = f", {counts[DIVERGED]} of them diverged" if counts[DIVERGED] else ""
@@ -174,7 +158,7 @@ def _summary(study: Path, runs: Sequence[RunStatus]) -> list[str]:
     return lines
 
 
-def _outdated(runs: Sequence[RunStatus]) -> list[str]:
+def _outdated(runs: Runs) -> list[str]:
     """Return a line for each reason why finished runs are outdated, or can't be compared with the current code."""
     ended = [run for run in runs if run.state in (FINISHED, DIVERGED)]
     known = [(run.path, run.task, run.path.parent.name) for run in ended if run.task]

@@ -13,17 +13,18 @@ from tfstudy.analysis.frame import UNFINISHED, Study
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import Paper, papers
 from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
-from tfstudy.errors import UserError, printable
+from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report import page as pages
 from tfstudy.report.claims import PROTOCOL, ClaimText
 from tfstudy.report.comparisons import examples_labels, summarize_comparisons, verdict
-from tfstudy.report.error_examples import error_kind_lines
+from tfstudy.report.error_examples import errors
 from tfstudy.report.markup import count_range, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
 from tfstudy.report.page import Block, Grid, Items, Lines, Page, Picture, Section, Words
 from tfstudy.report.plots import Selection, all_plots
+from tfstudy.report.render import render
 from tfstudy.report.tables import QUOTED, Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
@@ -118,7 +119,7 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
 def _table(table: Table, counts: str) -> Section:
     blocks: list[Block] = [Words(f"{counts}; {first_note(table.rows)}.", note=True)]
     for cells in wide(table):
-        rows = [list(map(str, row)) for row in cells.texts("**{}**").itertuples(index=False)]
+        rows = list(zip(*cells.texts("**{}**").values(), strict=True))
         blocks.append(Grid(cells.title, list(cells.heads.values()), rows))
     notes = [note.text for note in table.notes if note.kind != LEFT_OUT]
     return Section("Table", blocks, {"How the numbers were obtained": [Items(notes)]})
@@ -141,8 +142,8 @@ def _errors(rows: Sequence[Condition]) -> Section:
         name = f"{names[row.place]}: {row.label}"
         for run in row.runs:
             with contextlib.suppress(UserError):
-                lines = error_kind_lines(run.path, row.test, MAX_EXAMPLES, ERROR_WIDTH)
-                shown[name] = [Lines("\n".join(printable(line.plain.rstrip()) for line in lines).strip())]
+                found = errors(run.path, row.test, MAX_EXAMPLES, ERROR_WIDTH)
+                shown[name] = [Lines(render(found.parts, (), "text", width=ERROR_WIDTH).strip())]
                 break
         else:
             without.append(name)

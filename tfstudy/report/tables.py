@@ -19,8 +19,7 @@ from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of,
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report.markup import csv_cell, json_text, number, p_value, plural, with_interval
 from tfstudy.report.notes import Note, first_note, first_notes, table_notes
-from tfstudy.report.render import Cells, Written, fits, render, show
-from tfstudy.report.terminal import Terminal
+from tfstudy.report.render import Cells, Written, fits, render, show, text_width
 from tfstudy.report.wide import aligned, cited, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
@@ -254,7 +253,7 @@ def cells(table: Table, format: str = "md") -> Cells:
     family = table.rows["family"]
     too_wide = [key for key in TOO_WIDE if key != "preset" or texts["preset"].nunique() < 2]
     return Cells(
-        texts[keys],
+        {key: list(texts[key]) for key in keys},
         heads(table),
         left=left,
         bold={"result": list(table.rows["best_group"])},
@@ -335,7 +334,7 @@ def to_text(table: Table, format: str, caption: str = "", label: str = "", notes
     one_of("format", format, FORMATS)
     if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
         return writer(table)
-    found = layout(table, format, Terminal().width)
+    found = layout(table, format, text_width())
     return render(found, shown_notes(table, found, notes), format, caption, label, first_note(table.rows))
 
 

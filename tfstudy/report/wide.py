@@ -177,8 +177,6 @@ def _block(
 
     `text` is what a cell says, and whether it is bold.
     """
-    import pandas as pd
-
     count = len(lines)
     columns: dict[str, list[str]] = {head: [line.names[i] for line in lines] + [names[i] for names in quoted]
                                      for i, head in enumerate(heads)}  # fmt: skip
@@ -190,7 +188,7 @@ def _block(
     columns |= {head: [*own, *[""] * len(quoted)] for head, own in more.items()}
     if len(places) <= max(MANY, count):
         return Cells(
-            pd.DataFrame(columns, dtype=object), {head: head for head in columns}, title=title,
+            columns, {head: head for head in columns}, title=title,
             left=frozenset((*heads, *places.values())), bold=bold, breaks=frozenset({count} if quoted else ()),
         )  # fmt: skip
     names = [" ".join(filter(None, one)) for one in zip(*(columns[head] for head in heads), strict=True)]
@@ -198,7 +196,7 @@ def _block(
     turned = {"test set": rest} | {name: [columns[head][i] for head in rest] for i, name in enumerate(names)}
     strong = {name: [bold.get(head, [False] * len(names))[i] for head in rest] for i, name in enumerate(names)}
     return Cells(
-        pd.DataFrame(turned, dtype=object), {head: head for head in turned}, title=title, left=frozenset(turned),
+        turned, {head: head for head in turned}, title=title, left=frozenset(turned),
         bold=strong, breaks=frozenset({len(places)} if len(rest) > len(places) else ()),
     )  # fmt: skip
 

@@ -1,0 +1,178 @@
+"""Listings in every format: numbers and escapes, what fits a terminal, colour, and what LaTeX needs."""
+
+import csv
+import io
+import json
+import math
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.live import Live
+from rich.text import Text
+
+from tfstudy.cli.command_line import PrintableStream
+from tfstudy.errors import UserError
+from tfstudy.report.markup import (
+    MINUS,
+    ends,
+    escape_latex,
+    escape_markdown,
+    json_text,
+    number,
+    p_value,
+    q_equals,
+    signed,
+    significant,
+    with_interval,
+)
+from tfstudy.report.render import FORMATS, Cells, Terminal, render, show, text_width
+
+# Numbers and escapes
+
+
+def test_numbers_have_a_minus_sign_and_no_negative_zero_but_a_difference_has_the_sign_of_its_exact_value():
+    assert (number(-1.25), number(-0.01), number(math.nan)) == (f"{MINUS}1.2", "0.0", "")
+    assert (signed(2.0), signed(0.0), ends(-1, 2, "+")) == ("+2.0", "+0.0", f"[{MINUS}1.0, +2.0]")
+    assert (with_interval(1, 0, 2), with_interval(1, math.nan, math.nan)) == ("1.0 [0.0, 2.0]", "1.0")
+    assert (ends(-0.0003, 2, "+"), ends(0.0003, 2, "+")) == (f"[{MINUS}0.0, +2.0]", "[+0.0, +2.0]")
+
+
+def test_a_significant_p_value_is_not_rounded_to_the_threshold():
+    assert [p_value(p) for p in (0.04949, 0.04999696, 0.05)] == [".049", "<.050", ".050"]
+    assert q_equals(0.04999696) == "q < .050"
+
+
+def test_numbers_have_three_significant_digits():
+    values = (0.0321, -0.0321, 0, 99.94, 99.96)
+    assert list(map(significant, values)) == ["0.0321", f"{MINUS}0.0321", "0.00", "99.9", "100"]
+    assert [significant(value, "+") for value in (0.5, 12345.6)] == ["+0.500", "+12,300"]
+
+
+def test_text_is_escaped_for_each_language():
+    assert escape_markdown("<b>*a*\n`b`") == "&lt;b>\\*a\\* \\`b\\`"
+    assert escape_latex(r"50 % ± a_b \ <") == r"50 \% $\pm$ a\_b \textbackslash{} $<$"
+
+
+def test_json_has_null_for_nan_at_any_depth():
+    text = json_text({"a": math.nan, "b": [math.nan, (1.5, "ü")]})
+    assert json.loads(text) == {"a": None, "b": [None, [1.5, "ü"]]}
+    assert text.endswith("}\n")
+    assert "ü" in text
+    with pytest.raises(ValueError, match="inf"):
+        json_text(math.inf)
+
+
+# Formats
+
+ROWS = Cells(
+    {"name": ["a|b", "=1+1"], "about": ["<script>", "two words"], "n": ["1", "2,000"]},
+    title="A title",
+    bold={"name": [True, False]},
+)
+
+
+def test_a_listing_has_its_title_lines_and_notes_in_every_format_and_values_as_json():
+    texts = {name: render([ROWS, "a line"], ["a note"], name, values=lambda: {"n": 1}) for name in FORMATS}
+    assert json.loads(texts.pop("json")) == {"n": 1}
+    rows = list(csv.reader(io.StringIO(texts.pop("csv"))))
+    assert rows == [["name", "about", "n"], ["a|b", "<script>", "1"], ["'=1+1", "two words", "2,000"]]
+    for name, text in texts.items():
+        assert all(part in text for part in ("A title", "a line", "a note")), name
+    assert texts["md"].startswith("A title\n\n| name | about | n |\n|---|---|---|\n| **a\\|b** | &lt;script> | 1 |")
+    assert "<script>" not in texts["html"]
+    assert r"\begin{tabular}{llr}" in texts["tex"]
+    assert texts["text"].splitlines()[:3] == ["A title", "name  about          n", "a|b   <script>       1"]
+    with pytest.raises(UserError, match="did you mean 'html'"):
+        render([ROWS], (), "htm")
+
+
+def test_latex_says_which_engine_it_needs():
+    assert "XeLaTeX" not in render([Cells({"é": ["_ % & # ± ≥ †"]})], ["日本"], "tex")
+    text = render([Cells({"β": ["日 %"]})], (), "tex")
+    assert "% needs XeLaTeX or LuaLaTeX, and a font that has β 日" in text
+    assert r"日 \%" in text
+
+
+# On a terminal
+
+
+@given(
+    st.lists(st.lists(st.text("ab 日", max_size=30), min_size=2, max_size=2), min_size=1, max_size=4),
+    st.integers(20, 90),
+)
+def test_no_line_is_wider_than_a_terminal_and_no_text_is_lost(rows, width):
+    heads = ["a name", "b"]
+    cells = Cells(dict(zip(heads, zip(*rows, strict=True), strict=True)), left=heads, folded=frozenset(heads))
+    text = render([cells], (), "text", width=width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert sorted("".join(text.split())) == sorted(
+        "".join("".join([*heads, *(c for row in rows for c in row)]).split())
+    )
+
+
+def test_columns_are_left_out_in_their_order_and_named_and_heads_are_folded_only_if_that_helps():
+    frame = {"name": ["x" * 20], "a long head": ["1"], "other": ["y" * 10]}
+    cells = Cells(frame, left_out=("other", "a long head"))
+    assert render([cells], (), "text", width=60).splitlines()[0].endswith("a long head  other")
+    assert render([cells], (), "text", width=38).splitlines()[-1] == "x" * 20 + "     1  yyyyyyyyyy"
+    assert "left out to fit 30 characters: other;" in " ".join(render([cells], (), "text", width=30).split())
+    narrow = " ".join(render([cells], (), "text", width=20).split())
+    assert "characters: a long head, other;" in narrow
+
+
+def test_without_a_terminal_a_row_is_a_line(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert text_width() > 10_000
+    text = render([Cells({"a": ["word " * 40]}, headless=True)], (), "text")
+    assert text == f"{'word ' * 40}".rstrip() + "\n"
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def printed(**options) -> str:
+    out = io.StringIO()
+    cells = Cells({"state": ["failed", "\x1b[2J"]}, title="title", styles={"failed": "bold red"})
+    show([Text("line", "red"), cells], (), Terminal(file=out, width=80, **options))
+    return out.getvalue()
+
+
+def test_a_terminal_shows_colour_a_pipe_plain_text_and_neither_obeys_a_control(monkeypatch):
+    shown = printed(force_terminal=True)
+    assert "\x1b[1;31mfailed" in shown
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb"), ("", "")):
+        with monkeypatch.context() as context:
+            if name:
+                context.setenv(name, value)
+            plain = printed(force_terminal=bool(name))
+        assert "\x1b" not in plain
+        assert "\\x1b[2" in plain
+    assert "\x1b[2J" not in shown
+
+
+class TerminalText(io.StringIO):
+    """A terminal whose text can be read."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_live_display_of_a_command_redraws_in_place(monkeypatch):
+    """Commands print to a stream that escapes control characters; those of a live display must reach the terminal."""
+    out = TerminalText()
+    monkeypatch.setattr(sys, "stdout", PrintableStream(out))
+    with Live(console=Terminal(), auto_refresh=False) as live:
+        live.update(Text("1 of 3\x1b[2J"), refresh=True)
+        live.update(Text("2 of 3"), refresh=True)
+        print("a line \x1b[2J")
+    text = out.getvalue()
+    assert "\x1b[2K" in text
+    assert "1 of 3\\x1b[2J" in text
+    assert "\x1b[2J" not in text
