@@ -23,7 +23,7 @@ from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
 from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
 from tfstudy.instruments.base import Subject
-from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
+from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, split_of
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
@@ -133,7 +133,7 @@ class FinishedRun:
         An unknown token is an error where the task generates its examples; a word that a corpus lacks in its training
         split is read as one unknown word, as in a test set (see `unknown`).
         """
-        return source_tokens(self.prepared, source)
+        return given_source(subject_of(self.prepared), source)
 
     def unknown(self, tokens: Iterable[str]) -> list[str]:
         """Return those of the tokens that the model does not know."""
@@ -324,22 +324,9 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
     return FinishedRun(path, result, prepared, weights, missing)
 
 
-def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:
-    """Return the tokens of a source; `UserError` if it is empty, too long, or has an unknown token."""
-    task, data = prepared.task, prepared.data
-    if not isinstance(source, str):
-        raise UserError(f"a source must be text, but is {quoted(source)}")
-    if re.search("[\ud800-\udfff]", source):
-        raise UserError(f"a source must be text of whole characters in UTF-8, but is {quoted(source)}")
-    tokens = task.tokens(source)
-    if not tokens:
-        raise UserError("the source must have at least one token")
-    for token in () if task.corpus() else tokens:
-        one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {prepared.config.task}")
-    limit = prepared.model.max_positions
-    if limit is not None and len(tokens) >= limit:
-        raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
-    return tuple(tokens)
+def subject_of(prepared: Prepared) -> Subject:
+    """Return a run as instruments see it."""
+    return Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
 
 
 def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
@@ -353,7 +340,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     if cls.during_training:
         return recorded(path, name)
     config = resolve_section(cls.Config, dict(settings))
-    subject = Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
+    subject = subject_of(prepared)
     if isinstance(config, ExampleSettings):
         config = config.model_copy(update={"split": split_of(subject, config)})
     reads_test = isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests

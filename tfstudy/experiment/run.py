@@ -73,7 +73,7 @@ def run(
     if rank:
         train(prepared, RunFolder(path, prepared.identity.hash), options, rank)
         return None
-    with write_run(path, config, prepared.identity, options.restart, replace_broken=planned is not None) as folder:
+    with write_run(path, config, prepared.identity, options.restart) as folder:
         if folder.finished:
             return _finished_before(folder, options, report)
         start(prepared, folder, options, device, report)

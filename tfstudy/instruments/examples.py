@@ -1,5 +1,6 @@
 """What instruments measure: examples in batches without padding, attention on them, and a model before its training."""
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.data.encoding import SPECIAL
-from tfstudy.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.instruments.base import Settings, Subject
 from tfstudy.instruments.hooks import Site, joined, logits_of, recorded_attention
 from tfstudy.models.base import Model
@@ -81,10 +82,20 @@ def _lengths(example: Example) -> tuple[int, int]:
 
 
 def given_source(subject: Subject, text: str) -> Tokens:
-    """Return the tokens of a source that was typed; `UserError` if the model can't read it."""
-    tokens, most = subject.task.tokens(text), subject.model.max_positions
-    for token in tokens:
-        one_of("source token", token, subject.data.source_vocab.tokens[len(SPECIAL) :])
+    """Return the tokens of a source as typed; `UserError` if it is empty, too long, or has an unknown token.
+
+    A word that a corpus lacks in its training split is read as one unknown word, as in a test set.
+    """
+    task, most = subject.task, subject.model.max_positions
+    if not isinstance(text, str):
+        raise UserError(f"a source must be text, but is {quoted(text)}")
+    if re.search("[\ud800-\udfff]", text):
+        raise UserError(f"a source must be text of whole characters in UTF-8, but is {quoted(text)}")
+    tokens = tuple(task.tokens(text))
+    if not tokens:
+        raise UserError("the source must have at least one token")
+    for token in () if task.corpus() else tokens:
+        one_of("source token", token, subject.data.source_vocab.tokens[len(SPECIAL) :], f"task {subject.config.task}")
     if most is not None and len(tokens) >= most:
         raise UserError(f"the source must have fewer than {most} tokens, but has {len(tokens)}")
     return tokens

@@ -158,9 +158,9 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def archive_name(path: Path, word: str = "old") -> Path:
+def archive_name(path: Path) -> Path:
     """The first free name for an archived folder or file: `NAME.old-1`, or `NAME.old-1.yaml` for `NAME.yaml`."""
-    names = (path.with_name(f"{path.stem}.{word}-{number}{path.suffix}") for number in count(1))
+    names = (path.with_name(f"{path.stem}.old-{number}{path.suffix}") for number in count(1))
     return next(name for name in names if not os.path.lexists(name))
 
 
@@ -253,10 +253,3 @@ def command_again(path: Path, smoke: bool = False, *more: str) -> str:
 def resume_study_command(study: Path) -> str:
     """The command that runs what a study has left: pending, interrupted and failed runs."""
     return command("grid", "--resume", study.name, *results_words(study.parent))
-
-
-def resuming_command(path: Path, tuning: bool = False) -> str:
-    """What resumes an unfinished run, in backticks if it is known; a trial of a search has no other command."""
-    if tuning:
-        return "the `tfstudy tune` command of its search"
-    return f"`{resume_study_command(path.parents[2])}`" if has_study(path) else "its own command"

@@ -11,7 +11,6 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,8 +25,9 @@ from tfstudy.runs.files import (
     check_plain,
     command_again,
     digest_of,
+    has_study,
     is_locked,
-    resuming_command,
+    resume_study_command,
     unsealed,
 )
 from tfstudy.runs.schema import (
@@ -49,7 +49,7 @@ T = TypeVar("T")
 CONFIG, METRICS, EVENTS, RESULT, PROGRESS = "config.yaml", "metrics.csv", "events.jsonl", "result.json", ".progress"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
 DIGESTED = (CONFIG, EVENTS, METRICS, *TASK_FILES)  # files whose sha256 a result has
-CONFIG_HEADER = b"# tfstudy run "  # first line of a config.yaml, followed by the hash of the run
+OWNER = re.compile(rb"# tfstudy run ([^\n]{1,65})")  # the hash of the run in the first line of its config.yaml
 HEADER = "step,metric,value"  # of metrics.csv
 WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy export RUN`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
@@ -62,10 +62,6 @@ RESULTS = msgspec.json.Decoder(Result)
 EVENT = msgspec.json.Decoder(AnyEvent)
 PROGRESSES = msgspec.json.Decoder(Progress)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
-
-
-class OtherFormatError(BrokenError):
-    """A result in the format of another version, which may be sound."""
 
 
 class _Format(msgspec.Struct):
@@ -93,7 +89,7 @@ def open_run(path: Path) -> Run:
         config = read_bytes(path / CONFIG, MAX_CONFIG)
         content = read_bytes(path / RESULT)
         name = RUN.fullmatch(path.name)
-        owner = _owner(config)
+        owner = header[1].strip().decode(errors="replace") if (header := OWNER.match(config)) else ""
         if name and owner and not owner.startswith(name["hash"]):
             raise BrokenError(path / CONFIG, f"it belongs to another run ({quoted(owner, 8, '')})")
         if not content and not has_result(path):
@@ -125,12 +121,6 @@ def read_bytes(path: str | Path, limit: int = MAX_BYTES) -> bytes:
         return b""
 
 
-def _owner(config: bytes) -> str:
-    """The hash of the run in the first line of its config; empty without one."""
-    header = config[: len(CONFIG_HEADER) + 65].partition(b"\n")[0]
-    return header.removeprefix(CONFIG_HEADER).strip().decode(errors="replace") * header.startswith(CONFIG_HEADER)
-
-
 def _decode_result(path: Path, content: bytes) -> Result:
     file = path / RESULT
     try:
@@ -139,7 +129,7 @@ def _decode_result(path: Path, content: bytes) -> Result:
             return old_records.decode_result(file, content)
         if number and number != FORMAT:
             reason = f"it has format {number}, but this version reads formats {old_records.FORMAT} and {FORMAT}"
-            raise OtherFormatError(file, reason)
+            raise BrokenError(file, reason)
         result = RESULTS.decode(unsealed(content, file))
         for split in result.splits.values():
             SLICES.decode(split.encoded_slices)
@@ -203,8 +193,12 @@ def how_to_continue(path: Path) -> str:
     """What a message says of an unfinished run: that it is running, or which command resumes it."""
     if is_locked(path):
         return "it is still running (`tfstudy status` shows its progress)"
-    start = last_start(path)
-    return f"{resuming_command(path, bool(start and start.tuning))} resumes it"
+    start, again = last_start(path), "its own command"
+    if start and start.tuning:
+        again = "the `tfstudy tune` command of its search"
+    elif has_study(path):
+        again = f"`{resume_study_command(path.parents[2])}`"
+    return f"{again} resumes it"
 
 
 def last_start(path: Path) -> Started | None:
@@ -225,11 +219,8 @@ def read_environments(path: Path) -> list[Environment]:
 
 def read_test_reads(path: Path) -> dict[str, int]:
     """How often each test set was evaluated with this run's weights."""
-    return _test_reads(open_run(path).events)
-
-
-def _test_reads(events: Sequence[AnyEvent]) -> dict[str, int]:
-    return dict(sorted(Counter(event.split for event in events if isinstance(event, ReadTest)).items()))
+    reads = (event.split for event in open_run(path).events if isinstance(event, ReadTest))
+    return dict(sorted(Counter(reads).items()))
 
 
 def failure_of(run: Run) -> Failed | None:
@@ -279,17 +270,9 @@ def predictions_in(path: Path, split: str, digest: str | None = None) -> list[Pr
 def read_metrics(path: Path) -> list[tuple[int, str, float]]:
     """The rows of a run's `metrics.csv` that are whole: step, metric, value; empty without the file."""
     sound_run(path)
-    return [row[:3] for row in sound_metrics(read_bytes(path / METRICS))]
-
-
-def sound_metrics(content: bytes) -> list[tuple[int, str, float, str]]:
-    """The rows of a `metrics.csv` that are whole: step, metric, value, and the line itself."""
-    rows = []
-    for line in content.decode(errors="replace").split("\n")[:-1]:  # without its newline the last line is incomplete
-        match = METRIC_ROW.fullmatch(line)
-        if match:
-            rows.append((int(match[1]), match[2], float(match[3]), line))
-    return rows
+    lines = read_bytes(path / METRICS).decode(errors="replace").split("\n")[:-1]  # the last one may be incomplete
+    found = filter(None, map(METRIC_ROW.fullmatch, lines))
+    return [(int(row[1]), row[2], float(row[3])) for row in found]
 
 
 def find_weights(path: Path, result: Result) -> Path:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from tfstudy.runs.files import (
     digest_of,
     locked,
     naming,
-    resuming_command,
     sealed,
     utc_now,
     write_atomically,
@@ -49,7 +47,6 @@ from tfstudy.runs.store import (
     METRICS,
     PROGRESS,
     RESULT,
-    OtherFormatError,
     has_result,
     is_finished,
     last_lines,
@@ -160,14 +157,11 @@ def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) ->
 
 
 @contextmanager
-def write_run(
-    path: Path, config: RunConfig, identity: Identity, restart: bool = False, replace_broken: bool = False
-) -> Iterator[RunFolder]:
+def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool = False) -> Iterator[RunFolder]:
     """The run's folder, locked until the block or this process ends. With `restart` an existing run is archived.
 
     `UserError` if the folder can't be written or has a link, if another process works on the run, if its config was
-    edited, or if it is broken; with `replace_broken`, a broken result is renamed and the run counts as unfinished.
-    `UserError` also for a packed run, and if a zip file of the study, which may have the run, can't be read.
+    edited, if it is broken or packed, or if a zip file of the study, which may have the run, can't be read.
     """
     check_unpacked(path)
     for parent in path.parents[:MAX_DEPTH]:
@@ -183,7 +177,7 @@ def write_run(
             print(f"existing run archived: {archive(path)}")
         folder = RunFolder(path, identity.hash)
         _check_config(folder, config)
-        _check_sound(folder, replace_broken)
+        _check_sound(folder)
         _modernise(path)
         yield folder
 
@@ -207,20 +201,14 @@ def _check_config(folder: RunFolder, config: RunConfig) -> None:
         )
 
 
-def _check_sound(folder: RunFolder, replace_broken: bool) -> None:
-    """`UserError` if the run is broken; a broken result is renamed instead if it may be replaced."""
+def _check_sound(folder: RunFolder) -> None:
+    """`UserError` if the run is broken, or if its events are those of another run."""
     path, run = folder.path, open_run(folder.path)
     started = [event.environment for event in run.events if isinstance(event, Started)]
     own = all(run_hash(one.settings, one.data, one.code_versions) == folder.run for one in started if one.settings)
-    if not (error := run.broken or (None if own else BrokenError(path / EVENTS, "it belongs to another run"))):
-        return
-    if not replace_broken or error.name != RESULT or isinstance(error, OtherFormatError):
-        again = f"{resuming_command(path)} evaluates its checkpoint again and keeps this result under another name"
-        more = f"; {again}" if error.name == RESULT else ""
+    if error := run.broken or (None if own else BrokenError(path / EVENTS, "it belongs to another run")):
+        more = f"; without {RESULT} the same command evaluates its checkpoint again" if error.name == RESULT else ""
         raise UserError(f"{path}: {error}; a restart archives the run and starts again{more}")
-    kept = archive_name(path / RESULT, "broken")
-    (path / RESULT).rename(kept)
-    print(f"{path}: {error}; kept as {kept.name}, the run continues from its checkpoint", file=sys.stderr)
 
 
 def _modernise(path: Path) -> None:
