@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Task", "UserError", "build", "built_in", "find", "get_registry", "known", "names", "plugin"]
 
 # Modules of this package that define no task
-NOT_TASKS = {"base", "generated", "reading", "scoring"}
+NOT_TASKS = {"base", "corpus", "generated", "reading", "scoring"}
 
 
 def __getattr__(name: str) -> Any:

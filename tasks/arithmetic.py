@@ -118,7 +118,6 @@ def carries(left: int, symbol: str, right: int) -> list[bool]:
 class Arithmetic(Scratchpad):
     """Map two numbers to the result of an operation; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "addition": "the sum of two numbers",
         "subtraction": "the difference of two numbers, with a minus sign if the second is larger",
@@ -129,11 +128,9 @@ class Arithmetic(Scratchpad):
     steps_of: ClassVar = {"cnn": 6000}  # with 3000 it ends at 75 %
 
     class Config(ScratchpadConfig):
-        split: str = Field("addition", description="addition, subtraction, multiplication, division or modular")
-        train_length: LengthRange = Field("1-3", description="digits of the larger operand in training")
-        test_length: LengthRanges = Field(
-            "4,5,6", description="further digits of the larger operand; each range is a test split"
-        )
+        split: str = "addition"
+        train_length: LengthRange = "1-3"
+        test_length: LengthRanges = "4,5,6"
         format: Literal["plain", "padded", "reversed"] = Field(
             "plain",
             description="padded: zeros up to length + 1 digits (products: 2 * length); reversed: last digit first",

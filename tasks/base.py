@@ -4,18 +4,17 @@ import hashlib
 import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 Tokens = tuple[str, ...]
 Tag = str | int
-_Count = Annotated[int, Field(ge=0, le=10**6)]
 
 
 class Example(NamedTuple):
@@ -52,6 +51,14 @@ class TaskConfig(BaseModel):
     split: str = Field(description="split scheme: which examples are held out for testing")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of the data; independent of the run's seed")
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        """A subclass that only changes a default, as in `split: str = "copy"`, keeps the description."""
+        for name, field in cls.model_fields.items():
+            for base in cls.__mro__[1:] if not field.description else ():
+                inherited = getattr(base, "model_fields", {}).get(name)
+                field.description = field.description or (inherited.description if inherited else None)
+
 
 class Task(ABC):
     """A task: splits of examples, determined by the config. Each file defines one subclass with a nested `Config`."""
@@ -71,6 +78,11 @@ class Task(ABC):
     def split_schemes(cls) -> dict[str, str]:
         """Return `schemes`, the allowed values of `data.split`."""
         return dict(cls.schemes)
+
+    @classmethod
+    def version_of(cls, split: str) -> int:
+        """Return the version of a split scheme: `version`, or a higher one where only this scheme has changed."""
+        return cls.version
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
@@ -122,7 +134,7 @@ class Task(ABC):
     def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Task | None":
         """Return a task that converts texts as the one that wrote `files`, without its data; None if it can't.
 
-        Its examples have the lengths of the data and no tokens (`DataRecord`).
+        Its examples have the lengths of the data and no tokens.
         """
         return None
 
@@ -161,40 +173,6 @@ class Task(ABC):
             "exact_match": mean(exact_match(p, g) for p, g in zip(predictions, gold, strict=True)),
             "token_accuracy": mean(token_accuracy(p, g) for p, g in zip(predictions, gold, strict=True)),
         }
-
-
-class DataRecord(BaseModel):
-    """What a trained model needs to know of data that may be elsewhere: vocabularies and lengths, as `data.json`."""
-
-    source: list[str]
-    target: list[str]
-    lengths: dict[str, list[tuple[_Count, _Count, _Count]]]  # by split: of source and target, and how many examples
-    facts: dict[str, bool] = {}
-
-    @classmethod
-    def of(cls, task: Task, **facts: bool) -> "DataRecord":
-        """Return the record of a task's data; `facts` are further ones of the task."""
-        source, target = map(sorted, task.vocabulary())
-        counts = {
-            split: Counter((len(e.source), len(e.target)) for e in task.examples(split)) for split in task.splits().all
-        }
-        lengths = {split: [(*size, n) for size, n in sorted(found.items())] for split, found in counts.items()}
-        return cls(source=source, target=target, lengths=lengths, facts=facts)
-
-    def examples(self) -> dict[str, list[Example]]:
-        """Return examples of these lengths by split, without their tokens."""
-        return {
-            split: [e for a, b, n in sizes for e in [Example(("",) * a, ("",) * b, {})] * n]
-            for split, sizes in self.lengths.items()
-        }
-
-
-def read_record(files: Mapping[str, str]) -> DataRecord | None:
-    """Return the record in the files of a run; None if there is none, or a damaged one."""
-    try:
-        return DataRecord.model_validate_json(files.get("data.json", ""))
-    except ValidationError:
-        return None
 
 
 def as_lines(examples: Iterable[Example]) -> list[str]:
@@ -283,14 +261,18 @@ def stable_hash(purpose: str, seed: int, source: Tokens) -> int:
     return int.from_bytes(hashlib.sha256(f"{purpose}\t{seed}\t{' '.join(source)}".encode()).digest()[:8], "big")
 
 
-def hold_out(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
+def hold_out(
+    train: Sequence[Example], fraction: float, seed: int, keep: Collection[Tokens] = ()
+) -> tuple[list[Example], list[Example]]:
     """Split `train` into the remaining train examples and a validation set selected by hash.
 
-    Sources that occur more than once always stay in train: some splits repeat an example to give it more weight.
+    The sources `keep` always stay in train, and so do sources that occur more than once: some splits repeat an example
+    to give it more weight.
     """
     threshold = fraction * 2**64
     count = Counter(e.source for e in train)
-    validation = {s for s, n in count.items() if n == 1 and stable_hash("validation", seed, s) < threshold}
+    candidates = (s for s, n in count.items() if n == 1 and s not in keep)
+    validation = {s for s in candidates if stable_hash("validation", seed, s) < threshold}
     return [e for e in train if e.source not in validation], [e for e in train if e.source in validation]
 
 

@@ -31,11 +31,10 @@ distribution. One function draws the examples of each problem (app. A of the pap
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import ClassVar, NamedTuple
-
-from pydantic import Field
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
@@ -53,63 +52,32 @@ REGULAR, CONTEXT_FREE, CONTEXT_SENSITIVE = "regular", "deterministic context-fre
 Draw = Callable[[Random, int], Drawn]
 
 
-class Problem(NamedTuple):
-    """A problem of the paper. Its lengths are `first`, `first + step`, `first + 2 * step`, ..."""
-
-    level: str
-    description: str
-    first: int
-    step: int
-    draw: Draw
-
-    def has(self, length: int) -> bool:
-        """Return whether sources of this length exist."""
-        return length >= self.first and (length - self.first) % self.step == 0
-
-
-PROBLEMS: dict[str, Problem] = {}
-
-
-def problem(level: str, description: str, first: int = 1, step: int = 1) -> Callable[[Draw], Draw]:
-    """Register a function that draws an example of a given length as the problem of its name."""
-
-    def register(draw: Draw) -> Draw:
-        PROBLEMS[draw.__name__] = Problem(level, description, first, step, draw)
-        return draw
-
-    return register
-
-
 def string(random: Random, length: int, alphabet: str = BITS) -> str:
     """Draw a uniform string."""
     return "".join(random.choices(alphabet, k=length))
 
 
-def answer(odd: bool) -> Tokens:
+def of_string(answer: Callable[[str], Sequence[str]], alphabet: str = BITS) -> Draw:
+    """Return the function that draws a uniform string and its answer."""
+
+    def draw(random: Random, length: int) -> Drawn:
+        source = string(random, length, alphabet)
+        return Drawn(tuple(source), tuple(answer(source)))
+
+    return draw
+
+
+def parity(odd: bool) -> Tokens:
     """Return the target of problems that ask for odd or even."""
     return ("odd",) if odd else ("even",)
 
 
-@problem(REGULAR, "whether 01 and 10 together occur an even number of times")
-def even_pairs(random: Random, length: int) -> Drawn:
-    """Use that the symbol changes an odd number of times if and only if the last differs from the first."""
-    bits = string(random, length)
-    return Drawn(tuple(bits), answer(bits[0] != bits[-1]))
-
-
-@problem(REGULAR, "whether the number of 1s is even or odd")
-def parity(random: Random, length: int) -> Drawn:
-    bits = string(random, length)
-    return Drawn(tuple(bits), answer(bits.count("1") % 2 == 1))
-
-
-@problem(REGULAR, "the final position after moves on a cycle of five positions")
 def cycle_navigation(random: Random, length: int) -> Drawn:
+    """Draw moves on a cycle; the target is the final position."""
     moves = tuple(random.choices(tuple(MOVES), k=length))
     return Drawn(moves, (str(sum(map(MOVES.__getitem__, moves)) % MODULUS),))
 
 
-@problem(REGULAR, "the value modulo 5 of a sum without brackets, of odd length", step=2)
 def modular_arithmetic(random: Random, length: int) -> Drawn:
     """Draw alternating digits and operators; `*` binds more tightly than `+` and `-`."""
     digits, operators = random.choices(range(MODULUS), k=length // 2 + 1), random.choices("+-*", k=length // 2)
@@ -124,13 +92,6 @@ def modular_arithmetic(random: Random, length: int) -> Drawn:
     return Drawn(tuple(source), (str((total + term) % MODULUS),))
 
 
-@problem(CONTEXT_FREE, "the string in reverse order")
-def reverse_string(random: Random, length: int) -> Drawn:
-    bits = string(random, length)
-    return Drawn(tuple(bits), tuple(reversed(bits)))
-
-
-@problem(CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom")
 def stack_manipulation(random: Random, length: int) -> Drawn:
     """Draw a stack from bottom to top, then actions; the target is the final stack from top to bottom.
 
@@ -174,13 +135,12 @@ def expression(random: Random, length: int, operators: str) -> Expression:
     return Expression(f"({left.text}{sign}{right.text})", OPERATIONS[sign](left.value, right.value) % MODULUS)
 
 
-@problem(CONTEXT_FREE, "the value modulo 5 of a bracketed expression")
 def modular_arithmetic_brackets(random: Random, length: int) -> Drawn:
+    """Draw an expression and its value."""
     text, value = expression(random, length, "+-*")
     return Drawn(tuple(text), (str(value),))
 
 
-@problem(CONTEXT_FREE, "the unknown of an equation modulo 5", first=3)
 def solve_equation(random: Random, length: int) -> Drawn:
     """Replace one digit by an unknown. As in the paper's experiments there is no `*`, so the solution is unique."""
     text, value = expression(random, length - 2, "+-")
@@ -188,13 +148,6 @@ def solve_equation(random: Random, length: int) -> Drawn:
     return Drawn((*text[:position], "x", *text[position + 1 :], "=", str(value)), (text[position],))
 
 
-@problem(CONTEXT_SENSITIVE, "the string, written twice")
-def duplicate_string(random: Random, length: int) -> Drawn:
-    bits = string(random, length)
-    return Drawn(tuple(bits), tuple(bits * 2))
-
-
-@problem(CONTEXT_SENSITIVE, "the symbol missing from a string written twice", first=2)
 def missing_duplicate(random: Random, length: int) -> Drawn:
     """Draw a string written twice with one symbol missing, the target; odd lengths end with a blank."""
     twice = string(random, length // 2) * 2
@@ -203,19 +156,12 @@ def missing_duplicate(random: Random, length: int) -> Drawn:
     return Drawn(tuple(source), (twice[position],))
 
 
-@problem(CONTEXT_SENSITIVE, "the symbols at odd positions, then those at even positions")
-def odds_first(random: Random, length: int) -> Drawn:
-    """Move the first, third, ... symbol to the front, as in the paper's text; its code starts with the second."""
-    bits = string(random, length)
-    return Drawn(tuple(bits), tuple(bits[::2] + bits[1::2]))
-
-
 def little_endian(number: int, digits: int = 1) -> str:
     """Return binary digits, the least significant first, padded with zeros at the end to `digits`."""
     return f"{number:0{digits}b}"[::-1]
 
 
-def binary(random: Random, length: int, sign: str) -> Drawn:
+def binary(sign: str, random: Random, length: int) -> Drawn:
     """Draw two positive numbers, least significant digit first; operands may end with zeros, the result may not.
 
     The number of digits of the first operand is uniform; each number is uniform given its number of digits.
@@ -227,43 +173,66 @@ def binary(random: Random, length: int, sign: str) -> Drawn:
     return Drawn(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
 
 
-@problem(CONTEXT_SENSITIVE, "the sum of two numbers, least significant digit first", first=3)
-def binary_addition(random: Random, length: int) -> Drawn:
-    return binary(random, length, "+")
-
-
-@problem(CONTEXT_SENSITIVE, "the product of two numbers, least significant digit first", first=3)
-def binary_multiplication(random: Random, length: int) -> Drawn:
-    return binary(random, length, "*")
-
-
-@problem(CONTEXT_SENSITIVE, "the binary square root, rounded down")
 def compute_sqrt(random: Random, length: int) -> Drawn:
     """Draw a positive number, most significant digit first; its root has half as many digits, rounded up."""
     number = random.randint(1, 2**length - 1)
     return Drawn(tuple(f"{number:0{length}b}"), tuple(f"{math.isqrt(number):0{(length + 1) // 2}b}"))
 
 
-@problem(CONTEXT_SENSITIVE, "a string of five symbols in sorted order")
-def bucket_sort(random: Random, length: int) -> Drawn:
-    symbols = string(random, length, DIGITS)
-    return Drawn(tuple(symbols), tuple(sorted(symbols)))
+class Problem(NamedTuple):
+    """A problem of the paper. Its lengths are `first`, `first + step`, `first + 2 * step`, ..."""
+
+    level: str
+    description: str
+    draw: Draw
+    first: int = 1
+    step: int = 1
+
+    def has(self, length: int) -> bool:
+        """Return whether sources of this length exist."""
+        return length >= self.first and (length - self.first) % self.step == 0
+
+
+PROBLEMS = {
+    # the symbol changes an odd number of times if and only if the last differs from the first
+    "even_pairs": Problem(REGULAR, "whether 01 and 10 together occur an even number of times",
+                          of_string(lambda bits: parity(bits[0] != bits[-1]))),
+    "parity": Problem(REGULAR, "whether the number of 1s is even or odd",
+                      of_string(lambda bits: parity(bits.count("1") % 2 == 1))),
+    "cycle_navigation": Problem(REGULAR, "the final position after moves on a cycle of five positions",
+                                cycle_navigation),
+    "modular_arithmetic": Problem(REGULAR, "the value modulo 5 of a sum without brackets, of odd length",
+                                  modular_arithmetic, step=2),
+    "reverse_string": Problem(CONTEXT_FREE, "the string in reverse order", of_string(lambda bits: bits[::-1])),
+    "stack_manipulation": Problem(CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom",
+                                  stack_manipulation),
+    "modular_arithmetic_brackets": Problem(CONTEXT_FREE, "the value modulo 5 of a bracketed expression",
+                                           modular_arithmetic_brackets),
+    "solve_equation": Problem(CONTEXT_FREE, "the unknown of an equation modulo 5", solve_equation, first=3),
+    "duplicate_string": Problem(CONTEXT_SENSITIVE, "the string, written twice", of_string(lambda bits: bits * 2)),
+    "missing_duplicate": Problem(CONTEXT_SENSITIVE, "the symbol missing from a string written twice",
+                                 missing_duplicate, first=2),
+    # first the first, third, ... symbol, as in the paper's text; its code starts with the second
+    "odds_first": Problem(CONTEXT_SENSITIVE, "the symbols at odd positions, then those at even positions",
+                          of_string(lambda bits: bits[::2] + bits[1::2])),
+    "binary_addition": Problem(CONTEXT_SENSITIVE, "the sum of two numbers, least significant digit first",
+                               partial(binary, "+"), first=3),
+    "binary_multiplication": Problem(CONTEXT_SENSITIVE, "the product of two numbers, least significant digit first",
+                                     partial(binary, "*"), first=3),
+    "compute_sqrt": Problem(CONTEXT_SENSITIVE, "the binary square root, rounded down", compute_sqrt),
+    "bucket_sort": Problem(CONTEXT_SENSITIVE, "a string of five symbols in sorted order", of_string(sorted, DIGITS)),
+}  # fmt: skip
 
 
 class Chomsky(Generated):
     """One problem of the paper; its level in the hierarchy is a tag. Examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {name: f"{problem.description} ({problem.level})" for name, problem in PROBLEMS.items()}
 
     class Config(GeneratedConfig):
-        split: str = Field(
-            "parity", description="which of the fifteen problems (listed by `tfstudy list splits chomsky`)"
-        )
-        train_length: LengthRange = Field("1-40", description="range of source lengths in training, drawn uniformly")
-        test_length: LengthRanges = Field(
-            "41-60,61-100", description="further test lengths; each range is a test split (paper: 41-500)"
-        )
+        split: str = "parity"
+        train_length: LengthRange = "1-40"
+        test_length: LengthRanges = "41-60,61-100"
 
     config: Config
 

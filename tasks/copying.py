@@ -26,7 +26,6 @@ from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 class Copying(Generated):
     """Map a random string to its copy, reverse or repetition; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "copy": "the same string",
         "reverse": "the string in reverse order",
@@ -35,7 +34,7 @@ class Copying(Generated):
     steps = 1500
 
     class Config(GeneratedConfig):
-        split: str = Field("copy", description="copy, reverse or repeat")
+        split: str = "copy"
         symbols: int = Field(10, ge=2, le=26, description="number of letters in the alphabet")
         repeats: int = Field(2, ge=2, le=10, description="number of times that `repeat` repeats the string")
         index_hints: int = Field(

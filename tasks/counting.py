@@ -39,7 +39,6 @@ def spread(random: Random, symbols: str, length: int) -> Tokens:
 class Counting(Scratchpad):
     """Map a string to a fact about its counts; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "occurrences": "how often the queried symbol occurs in a string",
         "length": "the length of a string of one symbol; one source per length",
@@ -50,11 +49,9 @@ class Counting(Scratchpad):
     scheme_settings: ClassVar = {"scratchpad": ("parity",)}
 
     class Config(ScratchpadConfig):
-        split: str = Field("occurrences", description="occurrences, length, unary, parity or majority")
-        train_length: LengthRange = Field(
-            "1-40", description="range of the number of symbols in training, drawn uniformly"
-        )
-        test_length: LengthRanges = Field("41-50,51-60", description="further test lengths; each range is a test split")
+        split: str = "occurrences"
+        train_length: LengthRange = "1-40"
+        test_length: LengthRanges = "41-50,51-60"
         symbols: int = Field(3, ge=2, le=26, description="number of letters in the alphabet (occurrences, majority)")
 
     config: Config

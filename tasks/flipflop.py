@@ -34,9 +34,9 @@ class FlipFlop(Generated):
     min_length = 2
 
     class Config(GeneratedConfig):
-        split: str = Field("all_reads", description="all_reads or last_read")
-        train_length: LengthRange = Field("2-60", description="range of the number of instructions in training")
-        test_length: LengthRanges = Field("61-100", description="further test lengths; each range is a test split")
+        split: str = "all_reads"
+        train_length: LengthRange = "2-60"
+        test_length: LengthRanges = "61-100"
         ignored: float = Field(0.8, ge=0, lt=1, description="share of ignored instructions in training")
 
     config: Config

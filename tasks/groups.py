@@ -63,7 +63,6 @@ def inversions(permutation: Sequence[int]) -> int:
 class Groups(Scratchpad):
     """Map a sequence of group elements to its product; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "cyclic": "integers under addition modulo `data.order`: commutative",
         "s3": "the 6 permutations of 3 objects: solvable, not commutative",
@@ -74,8 +73,8 @@ class Groups(Scratchpad):
     scheme_settings: ClassVar = {"order": ("cyclic",)}
 
     class Config(ScratchpadConfig):
-        split: str = Field("s3", description="cyclic, s3, s5 or a5")
-        train_length: LengthRange = Field("1-10", description="range of the number of elements in training")
+        split: str = "s3"
+        train_length: LengthRange = "1-10"
         output: Literal["all", "final"] = Field(
             "all", description="target: the products of all prefixes, or only the product of the whole sequence"
         )

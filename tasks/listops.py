@@ -16,8 +16,6 @@ from random import Random
 from statistics import median
 from typing import ClassVar, NamedTuple
 
-from pydantic import Field
-
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
@@ -78,9 +76,9 @@ class ListOps(Generated):
     min_length = SHORTEST
 
     class Config(GeneratedConfig):
-        split: str = Field("value", description="value")
-        train_length: LengthRange = Field("4-40", description="range of source tokens in training, drawn uniformly")
-        test_length: LengthRanges = Field("41-60,61-100", description="further test lengths; each is a test split")
+        split: str = "value"
+        train_length: LengthRange = "4-40"
+        test_length: LengthRanges = "41-60,61-100"
 
     config: Config
 

@@ -12,92 +12,57 @@ can be shown (`--by category`). Tokens are what spaces separate; a model knows t
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from sys import intern
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from tfstudy.errors import UserError, one_of
-from tfstudy.tasks.base import (
-    DataRecord,
-    Example,
-    Splits,
-    Task,
-    TaskConfig,
-    Tokens,
-    read_record,
-    unknown_tokens,
-    unknown_warnings,
-)
-from tfstudy.tasks.reading import FilesConfig, Split, check_files, read_pairs
+from tfstudy.tasks.base import Example, Task, TaskConfig, Tokens, unknown_tokens
+from tfstudy.tasks.corpus import CorpusTask, FilesConfig
+from tfstudy.tasks.reading import Split, read_pairs
 
 SPACE = "␣"  # a space, where tokens are characters
 MOST_VALUES = 200  # of a column that is a tag: more would be a row of a table for almost every example
 
 
-class Pairs(Task):
+class Pairs(CorpusTask):
     """Map the source of a pair to its target; how files are read is at the top of this file."""
 
     schemes: ClassVar = {"given": "the splits of the files or of the data set"}
 
     class Config(FilesConfig):
-        split: str = Field("given", description="given: the splits of the files or of the data set")
+        split: str = "given"
         tokens: Literal["words", "characters"] = Field(
             "words", description="tokens: what spaces separate, or characters"
         )
 
+    config: Config
+
     def __init__(self, config: Config) -> None:
         self.check_config(config)
         self.config = config
-        data = read_pairs(config)
-        self._unused, self._commit = data.unused, data.commit
-        self._has_features = data.splits["train"].features is not None
-        tags = [name for name in data.splits["train"].tags if self._is_tag(name, data.splits)]
-        self._examples = {name: self._read(split, tags, name) for name, split in data.splits.items()}
-        self._vocabulary = super().vocabulary()
+        splits, self._unused, self._commit = read_pairs(config)
+        self._has_features = splits["train"].features is not None
+        tags = [name for name in splits["train"].tags if self._is_tag(name, splits)]
+        self._examples = {name: self._read(split, tags, name) for name, split in splits.items()}
+        self._vocabulary = Task.vocabulary(self)
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
         super().check_config(config)
         assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
-        check_files("pairs", config)
+        cls.check_files("pairs", config)
 
-    def splits(self) -> Splits:
-        tests = tuple(name for name in self._examples if name not in ("train", "validation"))
-        return Splits("train", "validation" if "validation" in self._examples else None, tests)
+    def facts(self) -> dict[str, bool]:
+        return {"features": self._has_features}
 
-    def examples(self, split: str) -> Sequence[Example]:
-        return self._examples[one_of("split", split, self._examples)]
-
-    def vocabulary(self) -> tuple[set[str], set[str]]:
-        return self._vocabulary
-
-    def corpus(self) -> str:
-        return Path(self.config.root).resolve().name if self.config.root else self.config.hub
-
-    def files(self) -> dict[str, str]:
-        return {"data.json": DataRecord.of(self, features=self._has_features).model_dump_json()}
-
-    @classmethod
-    def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Pairs | None":
-        assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
-        record = read_record(files)
-        if record is None or "train" not in record.lengths:
-            return None
-        task = cls.__new__(cls)
-        task.config, task._has_features = config, record.facts.get("features", False)
-        task._unused, task._commit = {}, ""
-        task._examples, task._vocabulary = record.examples(), ({*record.source}, {*record.target})
-        return task
+    def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
+        self._has_features, self._commit = facts.get("features", False), ""
+        return True
 
     def notes(self) -> dict[str, Any]:
         """Return what was not used, how many held-out examples have tokens that train lacks, and the commit."""
-        return {"unused": self._unused, "unknown": unknown_tokens(self), "commit": self._commit}
-
-    def remarks(self) -> Sequence[str]:
-        unused = ", ".join(f"{name} ({reason})" for name, reason in self._unused.items())
-        return [*([f"not used: {unused}"] if unused else []), *unknown_warnings(self)]
+        return {**super().notes(), "unknown": unknown_tokens(self), "commit": self._commit}
 
     # Tokens
 
@@ -119,10 +84,7 @@ class Pairs(Task):
 
     def _read(self, split: Split, tags: Sequence[str], name: str) -> list[Example]:
         """Return the examples of a split; `UserError` for an empty side."""
-        for side, (what, texts) in enumerate((("source", split.sources), ("target", split.targets))):
-            if empty := [number for number, text in enumerate(texts) if not text.strip(" ")]:
-                count = f"{len(empty):,} of {len(texts):,} pairs of {name}"
-                raise UserError(f"{split.place(empty[0], side)}: the {what} is empty ({count})")
+        split.check_no_empty(name)
         sources = split.sources
         if split.features is not None:
             sources = [f"{source}\t{features}" for source, features in zip(sources, split.features, strict=True)]
@@ -136,13 +98,14 @@ class Pairs(Task):
 
     def _is_tag(self, name: str, splits: dict[str, Split]) -> bool:
         """Return whether a column of train is a tag: all splits have it, with few values. Others are noted."""
+        values = {value for split in splits.values() for value in split.tags.get(name, ())}
         if name == "length":  # which all examples have as a tag
-            self._unused["column length"] = "the tag length is the number of target tokens"
-            return False
-        if lacking := [split for split, own in splits.items() if name not in own.tags]:
-            self._unused[f"column {name}"] = f"not in {', '.join(lacking)}"
-            return False
-        values = {value for split in splits.values() for value in split.tags[name]}
-        if len(values) > MOST_VALUES:
-            self._unused[f"column {name}"] = f"{len(values):,} values; a tag has at most {MOST_VALUES}"
-        return len(values) <= MOST_VALUES
+            reason = "the tag length is the number of target tokens"
+        elif lacking := [split for split, own in splits.items() if name not in own.tags]:
+            reason = f"not in {', '.join(lacking)}"
+        elif len(values) > MOST_VALUES:
+            reason = f"{len(values):,} values; a tag has at most {MOST_VALUES}"
+        else:
+            return True
+        self._unused[f"column {name}"] = reason
+        return False

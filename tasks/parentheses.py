@@ -22,7 +22,7 @@ next_symbols, up to the first fault (x).
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from random import Random
 from typing import ClassVar, NamedTuple
 
@@ -53,7 +53,7 @@ def swapped(string: Tokens, seed: int) -> Tokens | None:
         partner[i], partner[j] = string[j], string[i]
         if MISMATCH.search("".join(partner)):
             local = local or tuple(partner)
-        elif not balanced(partner):
+        elif not balanced(tuple(partner)):
             return tuple(partner)
     return local
 
@@ -76,15 +76,9 @@ def fault(string: Sequence[str]) -> str:
     return "order" if crossed else "type"
 
 
-def balanced(string: Sequence[str]) -> bool:
+def balanced(string: Tokens) -> bool:
     """Return whether every bracket has its partner and the last opened bracket is closed first."""
-    expected: list[str] = []
-    for symbol in string:
-        if symbol in PARTNER:
-            expected.append(PARTNER[symbol])
-        elif not expected or expected.pop() != symbol:
-            return False
-    return not expected
+    return follows(string)[-1] == NONE
 
 
 def follows(string: Tokens) -> Tokens:
@@ -131,73 +125,50 @@ class Space(NamedTuple):
     ends: range  # allowed numbers of open brackets at the end
 
 
-# Numbers of continuations by open brackets, before and after the minimum depth is reached.
-Counts = tuple[list[int], list[int]]
-
-
-def continuations(length: int, space: Space) -> list[Counts]:
-    """Return the exact numbers of continuations after 0, 1, ... `length` symbols.
-
-    The first entry's count for no open bracket is the number of strings in the space.
-    """
-    heights = range(space.max_depth + 1)
-    rows: list[Counts] = [([0 for _ in heights], [int(height in space.ends) for height in heights])]
-    for _ in range(length):
-        rows.append((_before(rows[-1], space, False), _before(rows[-1], space, True)))
-    return rows[::-1]
-
-
-def _before(after: Counts, space: Space, reached: bool) -> list[int]:
-    """Return the counts one symbol earlier: an opening bracket has any type, a closing one only the type that fits."""
-    closed = [0, *after[reached][:-1]]
-    return [_opened(after, space, reached, height) + closed[height] for height in range(space.max_depth + 1)]
-
-
-def _opened(after: Counts, space: Space, reached: bool, height: int) -> int:
-    """Return the number of continuations that start with an opening bracket."""
-    if height == space.max_depth:
-        return 0
-    return space.types * after[reached or height + 1 >= space.min_depth][height + 1]
+State = tuple[int, bool]  # how many brackets are open, and whether the minimum depth has been reached
 
 
 @lru_cache(maxsize=512)
-def opening_probabilities(length: int, space: Space) -> list[tuple[list[float], list[float]]]:
-    """Return the probability that each symbol opens a bracket, indexed as `Counts`; empty for an empty space.
+def opening_probabilities(length: int, space: Space) -> tuple[int, list[dict[State, float]]]:
+    """Return the number of strings of the space, and the probability that each symbol opens a bracket, by state.
 
-    Each probability is a quotient of exact counts, rounded once, so the relative error of a string's probability is at
-    most about `length` / 2 ** 52.
+    Each probability is a quotient of exact numbers of continuations, rounded once, so the relative error of a string's
+    probability is at most about `length` / 2 ** 52.
     """
-    rows = continuations(length, space)
-
-    def step(current: Counts, after: Counts, reached: bool) -> list[float]:
-        return [_opened(after, space, reached, h) / count if count else 0.0 for h, count in enumerate(current[reached])]
-
-    if not rows[0][not space.min_depth][0]:  # the number of strings in the space
-        return []
-    return [(step(current, after, False), step(current, after, True)) for current, after in pairwise(rows)]
+    states = [(height, reached) for height in range(space.max_depth + 1) for reached in (False, True)]
+    after = {state: int(state[1] and state[0] in space.ends) for state in states}  # continuations, from the end on
+    probabilities = []
+    for _ in range(length):
+        # an opening bracket has any type, a closing one only the type that fits
+        opened = {(h, r): space.types * after.get((h + 1, r or h + 1 >= space.min_depth), 0) for h, r in states}
+        every = {(h, r): opened[h, r] + after.get((h - 1, r), 0) for h, r in states}
+        probabilities.append({state: opened[state] / every[state] if every[state] else 0.0 for state in states})
+        after = every
+    return after[0, not space.min_depth], probabilities[::-1]
 
 
 def walk(random: Random, length: int, space: Space) -> tuple[Tokens, Tokens] | None:
     """Draw a uniform string of the space and the shortest string that closes it; None if the space is empty."""
-    steps = opening_probabilities(length, space)
+    size, probabilities = opening_probabilities(length, space)
+    if not size:
+        return None
     string: list[str] = []
     expected: list[str] = []
     reached = not space.min_depth
-    for step in steps:
-        if random.random() < step[reached][len(expected)]:
+    for opens in probabilities:
+        if random.random() < opens[len(expected), reached]:
             kind = int(random.random() * space.types)
             string.append(OPENING[kind])
             expected.append(CLOSING[kind])
             reached = reached or len(expected) >= space.min_depth
         else:
             string.append(expected.pop())
-    return (tuple(string), tuple(reversed(expected))) if steps else None
+    return tuple(string), tuple(reversed(expected))
 
 
 class Parentheses(Scratchpad):
     """Classify, complete or continue strings of brackets; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "recognition": "whether a string is balanced; half of them have two symbols swapped; lengths are in pairs",
         "completion": "the shortest string that closes all open brackets of a prefix",
@@ -208,11 +179,9 @@ class Parentheses(Scratchpad):
     scheme_settings: ClassVar = {"scratchpad": ("recognition",)}
 
     class Config(ScratchpadConfig):
-        split: str = Field("recognition", description="recognition, completion or next_symbols")
-        train_length: LengthRange = Field(
-            "1-30", description="range of train lengths: symbols, or pairs for recognition"
-        )
-        test_length: LengthRanges = Field("31-40,41-60", description="further test lengths; each range is a test split")
+        split: str = "recognition"
+        train_length: LengthRange = "1-30"
+        test_length: LengthRanges = "31-40,41-60"
         bracket_types: int = Field(2, ge=1, le=4, description="number of bracket types, the k of Dyck-k")
         train_depth: int = Field(6, ge=2, le=100, description="maximum depth in all splits except test_depth")
         test_depth: int = Field(

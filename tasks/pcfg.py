@@ -145,7 +145,6 @@ def original(source: Tokens) -> Tokens:
 class Pcfg(Generated):
     """Map an expression of string edits to its value; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "random": "train and test on the same distribution",
         "systematicity": "four pairs of functions that never follow one another in training",
@@ -156,12 +155,12 @@ class Pcfg(Generated):
     steps = 4000
 
     class Config(GeneratedConfig):
-        split: str = Field("random", description="which test of the paper (listed by `tfstudy list splits pcfg`)")
-        train_length: LengthRange = Field("1-8", description="range of the number of functions in training")
+        split: str = "random"
+        train_length: LengthRange = "1-8"
         test_length: LengthRanges = Field(
             "9-35", description="more functions: a test split for each range (productivity), else also trained on"
         )
-        train_examples: int = Field(82000, ge=1, le=10**8, description="maximum number of train examples")
+        train_examples: int = Field(82000, ge=1, le=10**8)
         symbols: int = Field(520, ge=2, le=520, description="number of symbols that strings consist of")
 
     config: Config

@@ -17,15 +17,15 @@ import json
 import re
 import stat
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.errors import UserError, nearest, one_of, path_of, quoted
-from tfstudy.tasks.base import TaskConfig
+
+if TYPE_CHECKING:
+    from tfstudy.tasks.corpus import FilesConfig
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
 ROLES = {  # of files and splits, by a part of their name
@@ -41,26 +41,12 @@ PURPOSES = {  # of columns, by their name
 SIDES = (("src", "tgt"), ("src", "trg"), ("source", "target"), ("in", "out"), ("input", "output"))  # of parallel files
 OTHER_FILES = re.compile(r"(?i)(readme|licen[cs]e|citation|changelog)\b.*|.*\.(md|json|py|ya?ml|pdf|zip|parquet|csv)")
 SCAN_LINE = re.compile(r"\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*")
+LANGUAGE = re.compile(r"[a-z]{2,3}([-_]\w+)?")  # codes of languages
 SURROGATES = re.compile("[\ud800-\udfff]")
 MAX_LINE = 2**24  # bytes of one line
 UNCHECKED = 2**23  # bytes of text that a gzipped file may hold however small it is
 MAX_EXPANSION = 100  # of the bytes beyond: text shrinks by a factor of about 3, a gzip bomb by 1,000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class FilesConfig(TaskConfig):
-    """Settings of tasks that read pairs (section `data`)."""
-
-    root: str = Field("", description="folder with the files: .tsv, .jsonl, parallel files or lines of SCAN (or .gz)")
-    hub: str = Field("", description="id of a data set on the Hugging Face hub, or a local folder of parquet files")
-    hub_config: str = Field("", description="configuration of the data set on the hub, such as de-en")
-    revision: str = Field("", description="branch or commit of the data set on the hub")
-    columns: str = Field(
-        "",
-        description="names of the columns, such as source,target,category; with a purpose where the name does not "
-        "tell: question=source,query=target,id=none",
-    )
-    roles: str = Field("", description="roles that names do not tell, such as a.tsv=train,b.tsv=none,c.tsv=my_test_set")
 
 
 class Table(NamedTuple):
@@ -86,6 +72,15 @@ class Split(NamedTuple):
         """Return where the source (side 0) or the target (1) of a pair is, such as `train.tsv:7`."""
         return f"{self.places[side]}{self.first + number}"
 
+    def check_no_empty(self, name: str, remedy: str = "") -> None:
+        """Raise `UserError` for the first pair with an empty side; `remedy` says what can be done about it."""
+        pairs = enumerate(zip(self.sources, self.targets, strict=True))
+        if empty := [(number, pair) for number, pair in pairs if not (pair[0].strip(" ") and pair[1].strip(" "))]:
+            number, (source, _) = empty[0]
+            side, what = (1, "target") if source.strip(" ") else (0, "source")
+            count = f"{len(empty):,} of {len(self.sources):,} pairs of {name} have an empty side"
+            raise UserError(f"{self.place(number, side)}: the {what} is empty ({count}{remedy})")
+
 
 class PairData(NamedTuple):
     """The splits by name, what was not used with the reason, and the commit of a data set on the hub, if known."""
@@ -93,17 +88,6 @@ class PairData(NamedTuple):
     splits: dict[str, Split]
     unused: dict[str, str]
     commit: str
-
-
-def check_files(task: str, config: FilesConfig) -> None:
-    """Raise `UserError` if the settings of the files do not fit together."""
-    if bool(config.root) == bool(config.hub):
-        raise UserError(f"{task} needs exactly one of data.root (a folder of files) and data.hub (an id)")
-    for key in ("hub_config", "revision") if config.root else ():
-        if getattr(config, key):
-            raise UserError(f"data.{key} cannot be set with data.root")
-    for key in ("columns", "roles"):
-        settings(getattr(config, key), f"data.{key}")
 
 
 def settings(text: str, key: str) -> dict[str, str]:
@@ -125,7 +109,7 @@ def settings(text: str, key: str) -> dict[str, str]:
     return found
 
 
-def read_pairs(config: FilesConfig, languages: tuple[str, str] = ("", "")) -> PairData:
+def read_pairs(config: "FilesConfig", languages: tuple[str, str] = ("", "")) -> PairData:
     """Return the pairs of a folder or of a data set on the hub.
 
     `languages` are codes that name the two columns or the ends of parallel files, if there are such.
@@ -137,6 +121,7 @@ def read_pairs(config: FilesConfig, languages: tuple[str, str] = ("", "")) -> Pa
         commit = ""
     else:
         tables, unused, commit = from_hub(config.hub, config.hub_config, config.revision, roles)
+    tables = _with_headers(tables, {*columns} or {*languages} - {""})
     splits = {}
     for split in sorted(tables, key=lambda name: (name != "train", name != "validation", name != "test", name)):
         table = tables[split]
@@ -144,6 +129,20 @@ def read_pairs(config: FilesConfig, languages: tuple[str, str] = ("", "")) -> Pa
         own = dict(zip(languages, ("source", "target"), strict=True)) if named else columns
         splits[split] = _split(table, own, unused)
     return PairData(splits, unused, commit)
+
+
+def _with_headers(tables: dict[str, Table], names: Set[str]) -> dict[str, Table]:
+    """Return the tables, in which a first row that names the columns is no pair.
+
+    It does if it has all these names, or if it is the same language codes in all files.
+    """
+    first = {name: table.rows[0] for name, table in tables.items() if not table.columns and table.rows}
+    codes = 1 == len({*first.values()}) < len(first) and all(map(LANGUAGE.fullmatch, next(iter(first.values()))))
+    return tables | {
+        name: Table(row if named else (), tables[name].rows[1:], tables[name].places, tables[name].first + 1)
+        for name, row in first.items()
+        if (named := bool(names) and names <= {*row}) or codes
+    }
 
 
 def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> Split:
@@ -411,7 +410,8 @@ def from_hub(
         loaded = builder.as_dataset()
         named = {str(name): roles.get(str(name)) or role_of(str(name)) for name in loaded}
         read = [name for name, split in named.items() if split != "none"]
-        tables = {name: _hub_table(loaded[name], f"data.hub: '{hub}', {name}, row ") for name in read}
+        unused = {f"split {name}": "data.roles" for name in named if name not in read}
+        tables = {name: _hub_table(loaded[name], f"data.hub: '{hub}', {name}, row ", unused) for name in read}
     except Exception as error:  # the errors of the hub have no common base class
         raise UserError(f"data.hub: can't load '{hub}': {_reason(error, hub)}") from None
     if len({*(named[name] for name in read)}) < len(read):
@@ -420,11 +420,10 @@ def from_hub(
         raise UserError(f"data.hub: '{hub}' needs a train and a test split, but has {', '.join(named)}; set data.roles")
     # For a repository the hash is the commit; for a folder it is a shorter hash of the library.
     commit = builder.hash if re.fullmatch("[0-9a-f]{40}", builder.hash or "") else ""
-    unused = {f"split {name}": "data.roles" for name in named if name not in read}
     return {named[name]: table for name, table in tables.items()}, unused, commit
 
 
-def _hub_table(rows: Any, place: str) -> Table:
+def _hub_table(rows: Any, place: str, unused: dict[str, str]) -> Table:
     """Return the columns of texts and numbers: not audio or images, which need further packages to be read."""
     from datasets import Translation, Value
 
@@ -434,6 +433,8 @@ def _hub_table(rows: Any, place: str) -> Table:
             values[name] = [*rows[name]]
         elif isinstance(feature, dict | Translation):
             values |= {key: [row[key] for row in rows[name]] for key in (rows[name][0] if len(rows) else {})}
+        else:
+            unused[f"column {name}"] = "neither text nor numbers"
     return Table(tuple(values), [*zip(*values.values(), strict=True)], (place,) * len(values))
 
 

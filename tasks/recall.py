@@ -25,7 +25,6 @@ from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRan
 class Recall(Generated):
     """Map key-value pairs and queries to the values of the queries; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "multi_query": "the values of all keys, or of `data.queries` of them, in random order",
         "single_query": "the value of one key",
@@ -34,11 +33,9 @@ class Recall(Generated):
     scheme_settings: ClassVar = {"queries": ("multi_query",)}
 
     class Config(GeneratedConfig):
-        split: str = Field("multi_query", description="multi_query or single_query")
-        train_length: LengthRange = Field(
-            "1-8", description="range of the number of pairs in training, drawn uniformly"
-        )
-        test_length: LengthRanges = Field("9-12,13-16", description="further test lengths; each range is a test split")
+        split: str = "multi_query"
+        train_length: LengthRange = "1-8"
+        test_length: LengthRanges = "9-12,13-16"
         keys: int = Field(32, ge=2, le=10000, description="number of different keys")
         values: int = Field(32, ge=2, le=10000, description="number of different values")
         queries: int = Field(0, ge=0, le=9999, description="maximum number of queries; 0: every key (multi_query)")

@@ -111,6 +111,7 @@ RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
     "filler_num2": ("the same, but `look` and `walk` have it", lambda _: _filler(("look", "walk"))),
     "filler_num3": ("the same, but `look`, `walk` and `run` have it", lambda _: _filler(("look", "walk", "run"))),
 }  # fmt: skip
+SHOTS = {"fewshot": "filler_num0", "addprim_complex": "addprim_jump"}  # N examples are added to train of these rules
 LOADED = {
     **{f"mcd{n}": "maximum compound divergence (Keysers et al. 2020); needs data.root" for n in (1, 2, 3)},
     "fewshot_num<N>_rep<R>": "filler_num0 with N examples of filler_num1; needs data.root",
@@ -147,11 +148,10 @@ def official() -> dict[str, Any]:
 class Scan(Task):
     """Map a command to its actions; an example is at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {name: text for name, (text, _) in RULES.items()} | LOADED
 
     class Config(TaskConfig):
-        split: str = Field("simple", description="split scheme of SCAN (listed by `tfstudy list splits scan`)")
+        split: str = "simple"
         validation_fraction: float = Field(
             0.05,
             ge=0,
@@ -165,9 +165,14 @@ class Scan(Task):
     def __init__(self, config: Config) -> None:
         self.check_config(config)
         sides = self._read(config) if config.root else self._generate(config)
-        train, validation = hold_out(sides["train"], config.validation_fraction, config.seed)
-        self._split = config.split
+        self._split, self._shots = config.split, _shots(config.split, sides["train"])
+        train, validation = hold_out(sides["train"], config.validation_fraction, config.seed, {*self._shots})
         self._examples = {"train": train, "validation": validation, "test": sides["test"]}
+
+    @classmethod
+    def version_of(cls, split: str) -> int:
+        """Return 2 for the few-shot splits: with version 1, added examples could be in validation."""
+        return 2 if _rule_of_shots(split) else cls.version
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
@@ -186,6 +191,12 @@ class Scan(Task):
     def examples(self, split: str) -> Sequence[Example]:
         return self._examples[one_of("split", split, self.splits().all)]
 
+    def remarks(self) -> Sequence[str]:
+        if not self._shots:
+            return ()
+        added = f"train has {len(self._shots):,} commands that are not in train of {_rule_of_shots(self._split)}"
+        return [f"{added}, such as {quoted(' '.join(self._shots[0]))}; none of them is held out for validation"]
+
     @staticmethod
     def _generate(config: Config) -> dict[str, list[Example]]:
         train, test = RULES[config.split][1](config.seed)
@@ -203,6 +214,19 @@ class Scan(Task):
                     f"official data: SHA-256 {digest[:12]}..., expected {expected[:12]}..."
                 )
         return sides
+
+
+def _rule_of_shots(split: str) -> str:
+    """Return the split scheme that a few-shot split adds examples to; empty for any other split."""
+    return next((rule for name, rule in SHOTS.items() if split.startswith(f"{name}_")), "")
+
+
+def _shots(split: str, train: Sequence[Example]) -> list[Tokens]:
+    """Return the commands that a few-shot split adds to train, each once."""
+    if not (rule := _rule_of_shots(split)):
+        return []
+    others = {*RULES[rule][1](0)[0]}
+    return [*dict.fromkeys(e.source for e in train if " ".join(e.source) not in others)]
 
 
 def _from_folder(root: str, split: str, side: str) -> list[Example]:

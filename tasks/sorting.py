@@ -24,14 +24,13 @@ SEPARATOR = ","
 class Sorting(Generated):
     """Map a list to its items in ascending order; examples are at the top of this file."""
 
-    version = 1
     schemes: ClassVar = {
         "symbols": "letters",
         "numbers": "numbers of several digits, one token per digit",
     }
 
     class Config(GeneratedConfig):
-        split: str = Field("symbols", description="symbols or numbers")
+        split: str = "symbols"
         symbols: int = Field(20, ge=2, le=26, description="number of letters in the alphabet (symbols)")
         digits: int = Field(3, ge=1, le=9, description="maximum number of digits (numbers)")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.translation.text import Sentences
+from tfstudy.tasks.translation.text import Pair
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -101,7 +101,7 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
     return Subwords(tokenizer)
 
 
-def coder_for(pairs: Sequence[Sentences], size: int) -> Coder:
+def coder_for(pairs: Sequence[Pair], size: int) -> Coder:
     """Return a coder of the sources and the targets; size -1 means `size_for`, 0 means whole words."""
     if size == 0:
         return Words()

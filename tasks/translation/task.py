@@ -12,40 +12,28 @@ P19-1021) show how much the settings matter with few pairs.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.tasks.base import (
-    DataRecord,
-    Example,
-    Splits,
-    Task,
-    TaskConfig,
-    Tokens,
-    read_record,
-    unknown_warnings,
-)
-from tfstudy.tasks.reading import FilesConfig, check_files
+from tfstudy.errors import UserError, quoted
+from tfstudy.tasks.base import Example, Task, TaskConfig, Tokens
+from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
 from tfstudy.tasks.translation.phenomena import phenomena
 from tfstudy.tasks.translation.subwords import BYTES, Subwords, Words, coder_for
 from tfstudy.tasks.translation.text import (
     FAULTS,
+    LEFT_OUT,
     TRAIN_PAIRS,
-    Row,
-    Sentences,
+    Pair,
     embedded,
     from_corpus,
-    left_out_of_train,
     listed,
     overlaps,
 )
 from tfstudy.tasks.translation.words import (
     Seen,
-    Translated,
     bleu_tokenizer,
     is_unspaced_language,
     unspaced_targets,
@@ -69,7 +57,7 @@ MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer p
 class TranslationConfig(FilesConfig):
     """Settings of the task `translation` (section `data`)."""
 
-    split: str = Field("embedded", description="embedded (synthetic languages) or corpus (data.root or data.hub)")
+    split: str = "embedded"
     source_language: str = Field("", description="code of the source language, such as en; selects files and columns")
     target_language: str = Field(
         "", description="code of the target language; selects files, columns and the tokenizer of BLEU"
@@ -95,41 +83,39 @@ class TranslationConfig(FilesConfig):
     )
 
 
-class Translation(Task):
+class Translation(CorpusTask):
     """Map a sentence to its translation; `tokens` and `text` convert between text and tokens."""
 
-    version = 1
     schemes: ClassVar = {
         "embedded": "two synthetic languages with tests of held-out constructions; needs no files and no network",
         "corpus": "a corpus from data.root or data.hub, or a random subset of it",
     }
 
     Config = TranslationConfig
+    config: TranslationConfig
 
     def __init__(self, config: TranslationConfig) -> None:
         self.check_config(config)
-        self._config = config
+        self.config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
-        known = [row.pair for row in text.train[:KNOWN_PAIRS]]
-        self._bleu_tokenizer = bleu_tokenizer(config.target_language, known)
-        self._corpus_train = known if config.split == "corpus" else []
+        self._known = text.train[:KNOWN_PAIRS]
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
-        self._coder = coder_for([row.pair for row in train], config.subword_vocab_size)
-        pairs = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
+        self._coder = coder_for(train, config.subword_vocab_size)
+        encoded = zip(train, self._encode(train), strict=True)
+        pairs = [(pair, e) for pair, e in encoded if max(len(e.source), len(e.target)) <= self._most]
         if not pairs:
-            raise UserError(
-                f"no train pair is left: all have more than {self._max_subwords()} subwords (data.max_subwords)"
-            )
+            raise UserError(f"no train pair is left: all have more than {self._most} subwords (data.max_subwords)")
         self._examples = {"train": [example for _, example in pairs]}
-        self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
+        self._examples |= {split: self._encode(own) for split, own in text.held_out.items()}
         subwords = self._coder.vocabulary()
-        self._vocabulary = (subwords, subwords) if subwords else super().vocabulary()
-        for split, rows in text.held_out.items():
-            self._check_length(split, rows)
+        self._vocabulary = (subwords, subwords) if subwords else Task.vocabulary(self)
+        for split in text.held_out:
+            self._check_length(split)
+        self._unused = text.notes.get("unused", {})
         self._notes = {
             **text.notes,
             "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
-            "overlap": overlaps([row for row, _ in pairs], text.held_out),
+            "overlap": overlaps([pair for pair, _ in pairs], text.held_out),
             "sizes": {split: _sizes(examples) for split, examples in self._examples.items()},
             "vocabulary": dict(zip(("source", "target"), map(len, self.vocabulary()), strict=True)),
         }
@@ -145,30 +131,11 @@ class Translation(Task):
                 if getattr(config, key) != type(config).model_fields[key].default:
                     raise UserError(f"data.{key} can only be set with --split corpus")
             return
-        check_files("split scheme 'corpus'", config)
+        cls.check_files("split scheme 'corpus'", config)
         if config.source_language and config.source_language == config.target_language:
             raise UserError(f"data.source_language and data.target_language are both '{config.source_language}'")
         if config.seed:
             raise UserError("data.seed is for the embedded languages; data.subset_seed selects the pairs of a corpus")
-
-    def splits(self) -> Splits:
-        names = [name for name in self._examples if name not in ("train", "validation")]
-        return Splits("train", "validation" if "validation" in self._examples else None, tuple(names))
-
-    def examples(self, split: str) -> Sequence[Example]:
-        return self._examples[one_of("split", split, self.splits().all)]
-
-    def by_length(self) -> tuple[str, ...]:
-        """Return no split: exact match is rare at any length. Slices by `length` report BLEU and chrF."""
-        return ()
-
-    def corpus(self) -> str:
-        """Return the name of the folder, or the id of the data set on the hub."""
-        return Path(self._config.root).resolve().name if self._config.root else self._config.hub
-
-    def vocabulary(self) -> tuple[set[str], set[str]]:
-        """Return all subwords, since any may be needed; for whole words, those of the train split."""
-        return self._vocabulary
 
     def tokens(self, text: str) -> Tokens:
         return self._coder.encode([text])[0]
@@ -185,38 +152,31 @@ class Translation(Task):
     def files(self) -> dict[str, str]:
         """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
         tokenizer = {"tokenizer.json": self._coder.json()} if isinstance(self._coder, Subwords) else {}
-        if self._config.split == "embedded":
-            return tokenizer
-        return {**tokenizer, "data.json": DataRecord.of(self).model_dump_json()}
+        return tokenizer | (super().files() if self.config.split == "corpus" else {})
 
-    @classmethod
-    def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Translation | None":
-        assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
-        record = read_record(files)
-        if record is None or (config.subword_vocab_size and "tokenizer.json" not in files):
-            return None
-        task = cls.__new__(cls)
-        task._config, task._examples = config, record.examples()
-        task._coder = Subwords.read(files["tokenizer.json"]) if config.subword_vocab_size else Words()
-        task._vocabulary = ({*record.source}, {*record.target})
-        return task
+    def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
+        if not self.config.subword_vocab_size:
+            self._coder = Words()
+        elif "tokenizer.json" in files:
+            self._coder = Subwords.read(files["tokenizer.json"])
+        return "_coder" in vars(self)
 
     def notes(self) -> dict[str, Any]:
         """Return sizes, the commit on the hub, faults by split, train pairs left out, and overlaps between splits."""
         return self._notes
 
     def remarks(self) -> Sequence[str]:
-        """Return what was left out of train, and the faults of the corpus that were not."""
-        if self._config.split != "corpus":
+        """Return what was left out of train, and the faults of the corpus that were not, with their first places."""
+        if self.config.split != "corpus":
             return ()
-        left_out = left_out_of_train(self._notes["left_out"])
-        found = "" if self._config.clean else listed(self._notes["quality"]["train"], FAULTS)
-        unused = ", ".join(f"{name} ({reason})" for name, reason in self._notes["unused"].items())
+        left_out = listed(self._notes["left_out"], LEFT_OUT)
+        found = "" if self.config.clean else listed(self._notes["quality"]["train"], FAULTS)
+        places = f"first in line {', '.join(str(own[0]) for own in self._notes['faulty']['train'].values() if own)}"
+        way_out = "data.clean=true leaves them out"
         return [
-            *([f"not used: {unused}"] if unused else []),
+            *super().remarks(),
             *([f"left out of train: {left_out}"] if left_out else []),
-            *([f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out"] if found else []),
-            *(unknown_warnings(self) if isinstance(self._coder, Words) else ()),
+            *([f"faults in all train pairs of the corpus: {found} ({places}); {way_out}"] if found else []),
         ]
 
     def signatures(self) -> dict[str, str]:
@@ -237,19 +197,15 @@ class Translation(Task):
             name: min(1.0, metric.corpus_score(predicted, [targets]).score / 100) if targets else float("nan")
             for name, metric in self._metrics().items()
         } | {
-            "exact_match": mean(
-                same_text(self.text(e.target), self.text(p)) for p, e in zip(predictions, examples, strict=True)
-            ),
+            "exact_match": mean(map(float, map(same_text, targets, predicted))),
             "token_accuracy": mean(token_accuracy(p, e.target) for p, e in zip(predictions, examples, strict=True)),
         }
-        if self._config.split == "embedded":
-            scores |= phenomena([text.split() for text in predicted], [text.split() for text in targets])
-        elif self._seen.words:
-            translated = (
-                Translated(self._coder.decode(e.source), self.text(p), self.text(e.target))
-                for p, e in zip(predictions, examples, strict=True)
-            )
-            scores |= word_scores(translated, self._seen, 2 if self._is_unspaced() else LONG)
+        if self.config.split == "embedded":
+            return scores | phenomena([text.split() for text in predicted], [text.split() for text in targets])
+        if self._seen.words:
+            sources = [self._coder.decode(e.source) for e in examples]
+            long = 2 if is_unspaced_language(self.config.target_language) else LONG
+            scores |= word_scores(zip(sources, predicted, targets, strict=True), self._seen, long)
         return scores
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
@@ -259,44 +215,39 @@ class Translation(Task):
     @cached_property
     def _seen(self) -> Seen:
         """Return what the first train pairs have, by which outputs are scored; nothing if spaces separate no words."""
-        pairs = self._corpus_train
-        unspaced = self._is_unspaced() or unspaced_targets(pairs)
-        if unspaced and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
+        unspaced = is_unspaced_language(self.config.target_language) or unspaced_targets(self._known)
+        if unspaced and 2 * sum(" " in pair.target.strip() for pair in self._known) < len(self._known):
             return Seen(set(), set())
-        known = {word for pair in pairs for text in pair for word in words(text.lower())}
+        known = {word for pair in self._known for text in pair[:2] for word in words(text.lower())}
         return Seen(known, {self.text(e.target).lower() for e in self._examples["train"][:KNOWN_PAIRS]})
-
-    def _is_unspaced(self) -> bool:
-        return is_unspaced_language(self._config.target_language)
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
 
         # `force`: no warning at every slice if the text of a corpus is tokenised.
-        return {"bleu": BLEU(tokenize=self._bleu_tokenizer, force=True), "chrf": CHRF()}
+        tokenizer = bleu_tokenizer(self.config.target_language, self._known)
+        return {"bleu": BLEU(tokenize=tokenizer, force=True), "chrf": CHRF()}
 
-    def _encode(self, rows: Sequence[Row]) -> list[Example]:
-        sources = self._coder.encode([r.pair.source for r in rows])
-        targets = self._coder.encode([r.pair.target for r in rows])
-        return [Example(s, t, r.tags) for s, t, r in zip(sources, targets, rows, strict=True)]
+    def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
+        sources, targets = map(self._coder.encode, ([p.source for p in pairs], [p.target for p in pairs]))
+        return [Example(s, t, pair.tags) for s, t, pair in zip(sources, targets, pairs, strict=True)]
 
-    def _check_length(self, split: str, rows: Sequence[Row]) -> None:
+    def _check_length(self, split: str) -> None:
         """Raise `UserError` for a held-out sentence that is too long to translate: none is left out silently."""
-        limit = EVALUATED * self._max_subwords()
-        for row, example in zip(rows, self._examples[split], strict=True):
-            for side, tokens, text in zip(Sentences._fields, (example.source, example.target), row.pair, strict=True):
+        limit = EVALUATED * self._most
+        for example in self._examples[split]:
+            for side, tokens in (("source", example.source), ("target", example.target)):
                 if len(tokens) > limit:
                     raise UserError(
                         f"{split}: a {side} has {len(tokens):,} subwords, of which at most {limit:,} can be translated "
-                        f"(a multiple of data.max_subwords): {quoted(text)}; split or remove it"
+                        f"(a multiple of data.max_subwords): {quoted(self.text(tokens))}; split or remove it"
                     )
 
-    def _fits(self, example: Example) -> bool:
-        return max(len(example.source), len(example.target)) <= self._max_subwords()
-
-    def _max_subwords(self) -> int:
-        return self._config.max_subwords or MAX_SUBWORDS
+    @property
+    def _most(self) -> int:
+        """Maximum number of subwords of a train source or target."""
+        return self.config.max_subwords or MAX_SUBWORDS
 
 
 def _sizes(examples: Sequence[Example]) -> dict[str, int]:

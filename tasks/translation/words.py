@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tfstudy.tasks.scoring import is_unspaced
-from tfstudy.tasks.translation.text import Sentences
+from tfstudy.tasks.translation.text import Pair
 
 PHRASE = 3  # words whose repetition counts
 UNSPACED = {  # languages written without spaces between words, and the tokenizer of sacreBLEU for each
@@ -45,14 +45,6 @@ def _is_mark(character: str) -> bool:
     return unicodedata.category(character)[0] in "PSZC"
 
 
-class Translated(NamedTuple):
-    """A sentence, what a model translates it to, and its translation in the corpus, as text."""
-
-    source: str
-    prediction: str
-    target: str
-
-
 SCORES = {
     "no_repetition": "outputs with words in which no phrase of three occurs twice, unless the target has it as often",
     "no_memorisation": "outputs with words that are not, word for word, the target of another train pair",
@@ -69,10 +61,10 @@ class Seen(NamedTuple):
     targets: Set[str]  # of the pairs that the network was trained on
 
 
-def word_scores(sentences: Iterable[Translated], seen: Seen, long: int) -> dict[str, float]:
+def word_scores(sentences: Iterable[tuple[str, str, str]], seen: Seen, long: int) -> dict[str, float]:
     """Return `SCORES` as fractions over all sentences, by words in lower case; those without cases are left out.
 
-    Long words have at least `long` characters.
+    Sentences are triples of source, prediction and target. Long words have at least `long` characters.
     """
     correct, total = Counter[str](), Counter[str]()
     for sentence in sentences:
@@ -82,14 +74,14 @@ def word_scores(sentences: Iterable[Translated], seen: Seen, long: int) -> dict[
     return {name: correct[name] / total[name] for name in SCORES if total[name]}
 
 
-def _judgements(sentence: Translated, seen: Seen, long: int) -> Iterator[tuple[str, bool]]:
+def _judgements(sentence: tuple[str, str, str], seen: Seen, long: int) -> Iterator[tuple[str, bool]]:
     """Yield pairs of a score name and whether one sentence or one word is correct."""
     source, predicted, target = (list(words(text.lower())) for text in sentence)
     phrases, in_target = _phrases(predicted), _phrases(target)
     if predicted:
         yield "no_repetition", all(n <= max(1, in_target[phrase]) for phrase, n in phrases.items())
-        output = sentence.prediction.lower()
-        yield "no_memorisation", output not in seen.targets or output == sentence.target.lower()
+        output = sentence[1].lower()
+        yield "no_memorisation", output not in seen.targets or output == sentence[2].lower()
     given, found = {*source, *target}, {*predicted}
     yield from (("known_words", word in seen.words or word in given) for word in predicted)
     yield from (("copy_recall", word in found) for word in {*source} & {*target})
@@ -105,12 +97,12 @@ def is_unspaced_language(language: str) -> bool:
     return _code(language) in UNSPACED
 
 
-def unspaced_targets(train: Sequence[Sentences]) -> bool:
+def unspaced_targets(train: Sequence[Pair]) -> bool:
     """Return whether the first targets are in a script without spaces between words."""
     return is_unspaced("".join(pair.target for pair in train[:SAMPLE]))
 
 
-def bleu_tokenizer(language: str, train: Sequence[Sentences]) -> str:
+def bleu_tokenizer(language: str, train: Sequence[Pair]) -> str:
     """Return the name of the tokenizer of sacreBLEU, by the language or else by the script of the targets."""
     return UNSPACED.get(_code(language), "char" if unspaced_targets(train) else "13a")
 

@@ -125,7 +125,7 @@ def test_predict_refuses_what_it_can_not_read_or_use(run, capsys, monkeypatch):
     assert tfstudy("predict", run, "a") == 2
     assert "has not finished" in capsys.readouterr().err
     Path("result.json").rename(run / "result.json")
-    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
     assert tfstudy("predict", run, "a") == 2
     assert "outdated" in capsys.readouterr().err
 

@@ -44,7 +44,7 @@ def test_misspelled_keys_are_answered_together_without_lightning():
 def test_run_folders_and_the_identity_need_no_torch():
     code = (
         "import sys, tfstudy.runs.environment, tfstudy.runs.identity, tfstudy.runs.store, "
-        "tfstudy.config.schema, tfstudy.experiment.code_versions as v; v.declared_versions('scan', 'lstm'); "
+        "tfstudy.config.schema, tfstudy.experiment.code_versions as v; v.declared_versions('scan', 'lstm', 'simple'); "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

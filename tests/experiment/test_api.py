@@ -112,7 +112,7 @@ def test_messages_in_python_name_no_options_of_the_command_line(capsys):
 
 def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
-    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
     with pytest.raises(UserError, match="--changes"):
         tfstudy.load(outcome.path)
 

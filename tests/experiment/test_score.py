@@ -33,7 +33,7 @@ def test_trivial_systems_are_scored_on_the_examples_that_are_decoded():
 
 
 def test_the_limit_and_the_peaks_are_recorded(capsys):
-    assert tfstudy(*command("lstm", "--set", "decode.limit=source")) == 0
+    assert tfstudy(*command("lstm", "--set", "decode.limit=source", "--set", "decode.method=beam")) == 0
     result = read_result(folder())
     assert (result.generation_limit.per_source_token, result.generation_limit.constant) == (1.0, 16)
     assert result.decode.limit == "source"
@@ -44,6 +44,7 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     assert tfstudy("result", folder()) == 0
     out = capsys.readouterr().out
     assert "outputs of at most 1 x source length + 16 tokens" in out
+    assert "oracle length is decoded greedily, all else by beam search of size 4" in out
     assert "peak memory: " in out
 
 

@@ -85,7 +85,7 @@ def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run)
 
 
 def test_a_raised_version_and_changed_data_outdate_a_run(run, monkeypatch):
-    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
     monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: "f" * 64)
     assert "outdated:\n  model version 1, now 3\n  data " in why(run)
     assert ", now ffffffff" in why(run)

@@ -4,16 +4,24 @@ import gzip
 import json
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import strategies as st
 
+from tfstudy.tasks.reading import read_pairs
 from tfstudy.tasks.translation.task import Translation
-from tfstudy.tasks.translation.text import Sentences, read_corpus
 
 HERE = Path(__file__).resolve().parents[2]
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
 EN_DE, NONE = ("en", "de"), ("", "")
+
+
+class Sentences(NamedTuple):
+    source: str
+    target: str
+
+
 PAIRS = [Sentences("a dog", "ein Hund"), Sentences('"NA" 007', "NA"), Sentences("x\u2028y\x85z\x0b\x1c\rq.", "1.50 é")]
 TEST = [Sentences("two", "zwei")]
 SPLITS = {"train": PAIRS, "validation": TEST, "test": TEST, "test2017": [*TEST, *TEST]}
@@ -32,6 +40,7 @@ def jsonl(pairs, form):
 
 FORMS = {
     "tsv": lambda name, pairs: {f"{name}.tsv": tsv(pairs)},
+    "header": lambda name, pairs: {f"{name}.tsv": "Source\tTarget\n" + tsv(pairs)},
     "no last line end": lambda name, pairs: {f"{name}.tsv": tsv(pairs).removesuffix("\n")},
     "carriage returns": lambda name, pairs: {f"{name}.tsv": tsv(pairs).replace("\n", "\r\n")},
     "byte order mark": lambda name, pairs: {f"{name}.tsv": "\ufeff" + tsv(pairs)},
@@ -87,7 +96,7 @@ def translation(root="", **config):
 def read(root="", languages=EN_DE, **config):
     """What the task reads of a folder, or of the hub."""
     names = dict(zip(("source_language", "target_language"), languages, strict=True))
-    return read_corpus(Translation.Config(split="corpus", root=str(root), **names, **config))
+    return read_pairs(Translation.Config(split="corpus", root=str(root), **names, **config), languages)
 
 
 def read_splits(root="", languages=EN_DE, **config):

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.parentheses import Parentheses, Space, continuations, swapped, walk
+from tfstudy.tasks.parentheses import Parentheses, Space, opening_probabilities, swapped, walk
 
 PAIRS = ("()", "[]", "{}", "<>")
 BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the end
@@ -54,7 +54,7 @@ def every(length, space):
 
 
 def size(length, space):
-    return continuations(length, space)[0][space.min_depth == 0][0]
+    return opening_probabilities(length, space)[0]
 
 
 @st.composite

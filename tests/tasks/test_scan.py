@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import as_lines, checksum, overlap
+from tfstudy.tasks.base import as_lines, checksum, overlap, stable_hash
 from tfstudy.tasks.scan import CUTOFFS, RULES, SHARES, Scan, all_pairs, official, tags
 
 OFFICIAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "scan"  # part of the official repository
@@ -175,6 +175,7 @@ FOLDERS = {
     "simple": "simple_split",
     "length": "length_split",
     "addprim_jump": "add_prim_split",
+    "fewshot_num1_rep4": "few_shot_split",
 }
 
 
@@ -207,6 +208,20 @@ def test_a_split_read_from_files_is_the_one_regenerated_whatever_its_last_lines(
     first, *train = official_lines(task.examples("train"))
     write_folder(tmp_path, split, ["\ufeff" + first, *train], official_lines(task.examples("test")), end=end)
     assert sums(read(tmp_path, split)) == SUMS[split]
+
+
+def test_the_examples_that_a_few_shot_split_adds_are_trained_on_and_never_held_out(tmp_path):
+    added = "walk left and look around right"
+    assert stable_hash("validation", 0, tuple(added.split())) < 0.05 * 2**64, "it would be in validation by its hash"
+    base = scan("filler_num0", validation=0)
+    lines = [*official_lines(base.examples("train")), f"IN: {added} OUT: {' '.join(all_pairs()[added])}"]
+    write_folder(tmp_path, "fewshot_num1_rep4", lines, official_lines(base.examples("test")))
+    task = read(tmp_path, "fewshot_num1_rep4", 0.05)
+    assert [*map(" ".join, sources(task, "train"))].count(added) == 1
+    assert sources(task, "validation") == sources(scan("filler_num0"), "validation")
+    assert f"train has 1 commands that are not in train of filler_num0, such as '{added}'" in task.remarks()[0]
+    assert [Scan.version_of(name) for name in ("fewshot_num1_rep4", "addprim_complex_jump_num2_rep1")] == [2, 2]
+    assert {Scan.version_of(name) for name in RULES} == {1}, "runs of other splits keep their identity"
 
 
 def test_a_split_is_read_from_the_path_of_the_official_repository(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from tests.tasks.corpora import columns, invented, pair, sources, targets, translation
+from tests.tasks.corpora import Sentences, columns, invented, pair, sources, targets, translation
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.evaluation.evaluate import Output, summarise_outputs
@@ -21,8 +21,8 @@ from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.phenomena import phenomena
 from tfstudy.tasks.translation.subwords import Words, learn
 from tfstudy.tasks.translation.task import Translation
-from tfstudy.tasks.translation.text import FAULTS, Sentences, TrainFilter, faults, row_of, shuffled
-from tfstudy.tasks.translation.words import SCORES, Seen, Translated, word_scores
+from tfstudy.tasks.translation.text import FAULTS, choose, faults, pair_of, shuffled
+from tfstudy.tasks.translation.words import SCORES, Seen, word_scores
 
 # The embedded languages
 
@@ -99,6 +99,7 @@ def test_a_corpus_is_its_text_and_subsets_are_nested_and_do_not_depend_on_the_or
 
 @given(pairs=st.lists(pair, min_size=2, max_size=8, unique=True), data=st.data())
 def test_the_order_of_a_subset_depends_on_no_other_pair_and_not_on_the_order_of_the_file(pairs, data):
+    pairs = [pair_of(*one) for one in pairs]
     assert shuffled(data.draw(st.permutations(pairs)), 3) == shuffled(pairs, 3)
     assert [p for p in shuffled(pairs, 0) if p != pairs[0]] == shuffled(pairs[1:], 0)
 
@@ -108,19 +109,22 @@ def test_training_pairs_that_leak_are_dropped_counted_and_announced(tmp_path):
     root = columns(tmp_path, train=train, dev=[("b", "x")], test=[("y", "3"), ("d", "4")])
     task, whole = translation(root), translation(root, drop_overlap=False)
     assert sorted(sources(task)) == ["a", "e"]
-    assert task.notes()["left_out"] == {"overlap": 3, "length": 0, "subwords": 0}
-    assert task.remarks() == ["left out of train: 3 with a side that is also in another split"]
+    assert task.notes()["left_out"] == {"overlap": 2, "overlap_target": 1, "length": 0, "subwords": 0}
+    [left_out] = task.remarks()
+    assert left_out.endswith(
+        "train: 2 with a source that is also in another split, 1 with a target that is also in another split"
+    )
     assert sorted(sources(whole)) == ["a", "b", "c", "d", "e"]
     assert overlap(whole) == {"validation": 1, "test": 1}
     assert whole.notes()["overlap"] == {
         "validation": {"sources": 1, "targets": 0, "pairs": 0}, "test": {"sources": 1, "targets": 2, "pairs": 1}
     }  # fmt: skip
     with pytest.raises(
-        UserError, match=r"^data\.train_pairs must be at most 2, .*left out: 3 with a side.*, but is 3$"
+        UserError, match=r"^data\.train_pairs must be at most 2, .*left out: 2 with a source.*, but is 3$"
     ):
         translation(root, train_pairs=3)
     root = columns(tmp_path / "none", train=[("a", "b")], test=[("a", "c")])
-    with pytest.raises(UserError, match=r"^no train pair is left of 1 \(left out: 1 with a side that is also in anoth"):
+    with pytest.raises(UserError, match=r"^no train pair is left of 1 \(left out: 1 with a source that is also in ano"):
         translation(root)
 
 
@@ -129,10 +133,11 @@ alike = st.builds(Sentences, st.sampled_from("abcdefgh"), st.sampled_from("abcde
 
 @given(st.lists(alike, max_size=12), st.lists(alike, max_size=5))
 def test_no_held_out_source_or_target_occurs_in_train(train, held_out):
-    sieve = TrainFilter({"test": map(row_of, held_out)}, 0)
-    kept = [row.pair for row in sieve.keep(map(row_of, train))]
-    assert kept == [a for a in train if not any(a.source == b.source or a.target == b.target for b in held_out)]
-    assert sieve.left_out == {"overlap": len(train) - len(kept), "length": 0}
+    kept, _, left_out = choose([pair_of(*a) for a in train], {"test": [pair_of(*b) for b in held_out]}, 0)
+    fits = [a for a in train if not any(a.source == b.source or a.target == b.target for b in held_out)]
+    assert [pair[:2] for pair in kept] == fits
+    same = sum(any(a.source == b.source for b in held_out) for a in train)
+    assert left_out == {"overlap": same, "overlap_target": len(train) - len(kept) - same, "length": 0}
 
 
 FAULTY = {
@@ -147,10 +152,10 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
     assert FAULTY.keys() == FAULTS.keys()
     good = [("a dog", "mbwa"), ("a dog", "hao"), ("a b c d e f g h i", "x"), ("a cat", "paka")]
     pairs = [Sentences(*p) for p in [*good, *FAULTY.values(), ("", "")]]
-    found = [names for names in faults(pairs) if names]
+    found = [names for names in faults([pair_of(*p) for p in pairs]) if names]
     assert found == [[name] for name in FAULTS] + [["empty_side"]]
     japanese = [Sentences("Congratulations!", "おめでとうございます"), Sentences("x", "彼は犬が大好きなんです。" * 2)]
-    assert list(faults(japanese)) == [[], ["length_ratio"]], "two characters are a word"
+    assert list(faults([pair_of(*p) for p in japanese])) == [[], ["length_ratio"]], "two characters are a word"
     test = [("the new dog", "mbwa mpya"), FAULTY["identical_sides"], FAULTY["length_ratio"]]
     root = columns(tmp_path, train=pairs, test=test)
     message = r"train\.tsv:5: the target is empty \(2 of 9 pairs of train .*; data\.clean=true leaves them out\)"
@@ -159,8 +164,15 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
     task = translation(root, clean=True, drop_overlap=False)
     assert sorted(zip(sources(task), targets(task), strict=True)) == sorted(good)
     assert [*zip(sources(task, "test"), targets(task, "test"), strict=True)] == test
-    none = {"overlap": 0, "length": 0, "subwords": 0}
+    none = {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 0}
     assert task.notes()["left_out"] == {**dict.fromkeys(FAULTS, 1), "empty_side": 2, **none}
+    lines = {"empty_side": [5, 9], "length_ratio": [6], "identical_sides": [7], "duplicate": [8]}
+    assert task.notes()["faulty"]["train"] == lines
+    [remark] = translation(columns(tmp_path / "twice", train=[*good, good[0]], test=[("x y", "z")])).remarks()
+    assert remark == (
+        "faults in all train pairs of the corpus: 1 that occurred before (first in line 5); "
+        "data.clean=true leaves them out"
+    )
     root = columns(tmp_path, train=good, test=[*test, ("", "b")])
     with pytest.raises(UserError, match=r"test\.tsv:4: the source is empty \(1 of 4 pairs of test .*only train pairs"):
         translation(root, clean=True)
@@ -171,7 +183,7 @@ def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path):
     settings = {"subword_vocab_size": 256, "drop_overlap": False}
     task = translation(root, max_subwords=6, **settings)
     assert (sources(task), len(task.examples("test"))) == (["a"], 1)
-    assert task.notes()["left_out"] == {"overlap": 0, "length": 0, "subwords": 2}
+    assert task.notes()["left_out"] == {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 2}
     assert task.notes()["sizes"]["train"] == {"pairs": 1, "source_tokens": 2, "target_tokens": 2}
     with pytest.raises(UserError, match=r"no train pair is left: .* 1 subwords \(data\.max_subwords\)"):
         translation(root, max_subwords=1, **settings)
@@ -250,11 +262,11 @@ def test_the_model_has_every_subword_and_its_file_suffices_to_read_tokens(root):
 @pytest.mark.parametrize("size", [300, 0])
 def test_what_a_run_keeps_of_its_corpus_suffices_to_translate(root, size):
     task = translation(root, subword_vocab_size=size)
-    again = Translation.restored(task._config, task.files())
+    again = Translation.restored(task.config, task.files())
     assert again.vocabulary() == task.vocabulary()
     assert again.tokens("an old dog") == task.tokens("an old dog")
     assert again.text(task.tokens("an old dog")) == "an old dog"
-    assert Translation.restored(task._config, {}) is None
+    assert Translation.restored(task.config, {}) is None
 
 
 def test_whole_words_are_those_of_the_training_pairs(root):
@@ -357,7 +369,7 @@ def test_a_repetition_is_a_phrase_of_three_words_more_often_than_in_the_target()
         ("a b c a b c", "a b c d a b c", 1),
         ("a b c a b c a b c", "a b c d a b c", 0),
     ):
-        assert word_scores([Translated("s", prediction, target)], NOTHING, 6)["no_repetition"] == without
+        assert word_scores([("s", prediction, target)], NOTHING, 6)["no_repetition"] == without
 
 
 def test_scores_by_words_are_shares_of_what_they_count():
@@ -367,14 +379,14 @@ def test_scores_by_words_are_shares_of_what_they_count():
         ("Ein Hund .", "ein Hund .", 1),
         ("Ein Hund . Eine Katze .", "Ein Haus .", 1),
     ):
-        assert word_scores([Translated("s", prediction, target)], memory, 6)["no_memorisation"] == without
-    sentences = [Translated("Mibir sleeps", "mibir the invented Right", "right there")]
+        assert word_scores([("s", prediction, target)], memory, 6)["no_memorisation"] == without
+    sentences = [("Mibir sleeps", "mibir the invented Right", "right there")]
     assert word_scores(sentences, Seen({"the"}, set()), 6)["known_words"] == 3 / 4
-    sentences = [Translated("Paris and 12 Ozbek", "12 ozbek Sommer", "Paris und 12 Özbek, Sommer Sommer winters")]
+    sentences = [("Paris and 12 Ozbek", "12 ozbek Sommer", "Paris und 12 Özbek, Sommer Sommer winters")]
     scores = word_scores(sentences, NOTHING, 6)
     assert scores["copy_recall"] == 1 / 2, "of Paris and 12"
     assert scores["long_word_recall"] == 2 / 3, "of Sommer, Sommer and winters"
-    assert word_scores([Translated("a", "", "b")], NOTHING, 6) == {}, "scores without cases are left out"
+    assert word_scores([("a", "", "b")], NOTHING, 6) == {}, "scores without cases are left out"
 
 
 def test_words_are_known_from_all_pairs_and_targets_memorised_from_those_trained_on(tmp_path):

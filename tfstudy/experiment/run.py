@@ -23,7 +23,7 @@ from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Result, St
 from tfstudy.runs.store import is_finished, open_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.runs.writer import RunFolder, run_folder, write_run
-from tfstudy.tasks.base import overlap, overlap_warning
+from tfstudy.tasks.base import overlap, overlap_warning, unknown_warnings
 from tfstudy.training.fit import undisturbed
 
 
@@ -81,7 +81,8 @@ def run(
         if about := about_preset(config.task, config.arch, options.preset):
             report(f"preset {options.preset}: {about}")
         shared = overlap(prepared.task)
-        for line in filter(None, (*prepared.task.remarks(), overlap_warning(prepared.task, shared))):
+        warnings = (*unknown_warnings(prepared.task), overlap_warning(prepared.task, shared))
+        for line in filter(None, (*prepared.task.remarks(), *warnings)):
             report(line)
             folder.log(line)
         source = _reuse_weights(prepared, folder, options, device, report)

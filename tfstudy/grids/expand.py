@@ -104,7 +104,8 @@ def plan(
         except UserError as error:
             errors[experiment] = str(error)
         if not errors.get(experiment):
-            identity = identify(config, data[data_key][1], declared_versions(config.task, config.arch))
+            versions = declared_versions(config.task, config.arch, config.data.split)
+            identity = identify(config, data[data_key][1], versions)
             planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity))
     if problems := list(dict.fromkeys(text for text in errors.values() if text)):
         raise UserError("\n".join(problems))

@@ -72,7 +72,7 @@ def examine(path: Path, online: bool = False) -> Verdict:
         reason = "it has no sound record of its code and data"
         return Verdict(str(path), state, "unknown", reason, [], [])
     entry = environments[-1]
-    versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch))
+    versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch, config.data.split))
     changes, reasons = [*_record(path, config, entry), *_settings(config, entry), *versions], []
     try:
         if not online:

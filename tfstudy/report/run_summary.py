@@ -117,7 +117,7 @@ def length_lines(lengths: Lengths) -> list[str]:
 
 
 def _limit_and_memory(result: Result) -> list[str]:
-    """Return a line with the maximum length of outputs and how many reached it, and one with the peak memory.
+    """Return lines with the maximum length of outputs and how many reached it, how beams differ, and the peak memory.
 
     Records of older code lack either.
     """
@@ -130,6 +130,8 @@ def _limit_and_memory(result: Result) -> list[str]:
             if scores.limit_hits
         )
         lines.append(f"outputs of at most {relative}{limit.constant} tokens; cut there: {cut or 'none'}")
+    if result.decode.method == "beam":
+        lines.append(f"oracle length is decoded greedily, all else by beam search of size {result.decode.beam_size}")
     phases = {"training": result.train_peak_mib, "evaluation": result.evaluate_peak_mib}
     if peaks := ", ".join(f"{peak:,.0f} MiB in {phase}" for phase, peak in phases.items() if peak):
         lines.append(f"peak memory: {peaks}")
