@@ -60,7 +60,9 @@ def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: boo
         settings = settings._replace(launcher="local", per_device="auto")
     with running(settings) as executor:
         batch = grid_batch(grid, study, settings.options, executor.threads, smoke, shard)
-        return forecast(batch, executor.max_parallel)
+        found = forecast(batch, executor.max_parallel)
+    differences = [f"unlike the paper, {key}: {text}" for key, text in (grid.get("differences") or {}).items()]
+    return found._replace(notes=[*found.notes, *differences])
 
 
 def run_batch(batch: Batch, executor: Executor) -> int:

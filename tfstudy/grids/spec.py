@@ -3,6 +3,7 @@
 It is a mapping, such as a file of `configs/grids/`:
 
     about: what the grid is for
+    differences: {train.steps: 3,000 instead of 9,000} from the paper that it is named after; `--dry-run` lists them
     base: {task: scan, train: {steps: 3000}}           settings that all runs share
     axes:                                              one run for every combination of these values
       data.split: [length, addprim_jump]
@@ -31,7 +32,7 @@ from tfstudy.errors import UserError, one_of, quoted
 
 KEYS = {  # with the type that each must have
     "about": object, "base": dict, "axes": dict, "per": list, "exclude": list, "seeds": object, "smoke": bool,
-    "tiers": dict,
+    "tiers": dict, "differences": dict,
 }  # fmt: skip
 PER_KEYS = {"when": dict, "base": dict, "axes": dict, "seeds": object}
 KINDS = {dict: "keys with values", list: "a list", bool: "true or false"}
