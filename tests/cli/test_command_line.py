@@ -19,7 +19,7 @@ from tests.example_study import runs_in_every_state
 from tests.interrupted_runs import command
 from tfstudy import plugins
 from tfstudy.cli import main
-from tfstudy.cli.command_line import EXAMPLES, GROUPS, RENAMED, app, replace_letters
+from tfstudy.cli.command_line import EXAMPLES, GROUPS, app, replace_letters
 
 SCREEN = (80, 40)  # columns and lines of a terminal
 
@@ -67,14 +67,6 @@ def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monke
     assert shown == [words for words, _ in EXAMPLES[name]]
     for words in shown:
         check_command(words.split())
-
-
-def test_a_command_of_an_earlier_version_names_the_one_that_does_the_same(capsys, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    for old, new in RENAMED.items():
-        assert tfstudy(old, "RUN", "--anything") == 2
-        assert capsys.readouterr().err == f"error: `tfstudy {old}` is now `tfstudy {new}`\n"
-        check_command(["tfstudy", *new.split()])
 
 
 # Invalid input

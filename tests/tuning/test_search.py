@@ -11,7 +11,7 @@ from tests.commands import tfstudy
 from tests.example_search import ROOT, SMALL, request, trials
 from tests.example_task import TASK, added
 from tfstudy import tasks
-from tfstudy.cli.trials import show_trials
+from tfstudy.cli.batches import show_trials
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge, read_yaml
@@ -194,7 +194,7 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert tfstudy(*words, "--accelerator", "cpu") == 0
     out = capfd.readouterr().out
     assert out.startswith("searched for lstm, cnn:\n  train.learning_rate=0.0001..0.01:log\n")
-    assert "2 trials to start, 0 already finished" in out
+    assert "2 runs to start, 0 already finished" in out
     assert "[2/2]" in out
     assert "--preset results/tuning/copying-copy/preset.yaml:tuned" in out
     text = Path("results/tuning/copying-copy/preset.yaml").read_text()

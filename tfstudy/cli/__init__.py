@@ -3,10 +3,10 @@
 import os
 import sys
 
-from tfstudy.cli import bench, grids, inspection, runs, sharing, studies, tuning
+from tfstudy.cli import bench, grids, inspection, runs, sharing, studies
 from tfstudy.cli.command_line import app, replace_letters
 
-__all__ = ["app", "bench", "grids", "inspection", "main", "runs", "sharing", "studies", "tuning"]
+__all__ = ["app", "bench", "grids", "inspection", "main", "runs", "sharing", "studies"]
 
 
 def main(arguments: list[str] | None = None) -> None:

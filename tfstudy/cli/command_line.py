@@ -25,15 +25,6 @@ GROUPS = {  # the commands in the order of `tfstudy --help`
     "Share": ("new", "export", "pack"),
 }
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
-RENAMED = {  # commands of earlier versions: what does the same now
-    "attention": "measure RUN attention SOURCE",
-    "diff": "result A B",
-    "logs": "result RUN --log",
-    "retry": "grid --resume STUDY",
-    "unzip": "pack STUDY --undo",
-    "weights": "export RUN",
-    "why": "result RUN --changes",
-}
 EXAMPLES = {  # of the app, whose name is empty, and of its commands
     "": (
         ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
@@ -116,12 +107,6 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for name in GROUP_OF if name in self.commands]
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the words begin with; `UserError` for one that has another name now."""
-        if args[0] in RENAMED:
-            raise UserError(f"`tfstudy {args[0]}` is now `tfstudy {RENAMED[args[0]]}`")
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

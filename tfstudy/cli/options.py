@@ -146,7 +146,7 @@ Accelerator = Annotated[str, option(help="auto, cpu or cuda.", metavar="NAME")]
 Execution = Annotated[
     str, option(parser=execution_name, metavar="NAME", help="Steps: eager, or graphed (CUDA graphs).")
 ]
-Devices = Annotated[int, option(min=1, metavar="N", help="Devices of a run (1); several train together.")]
+Devices = Annotated[int, option(min=1, metavar="N", help="Devices that train one run together (1).")]
 PerDevice = Annotated[str, option(help="Runs at once on each device (auto).", metavar="N")]
 LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb or mlflow.")]
 MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Instruments in training: layer_gradients.")]

@@ -21,7 +21,7 @@ from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing, Terminal, plain_table
-from tfstudy.runs.display import headline
+from tfstudy.runs.display import first_metric, headline
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
@@ -152,10 +152,15 @@ def _event_line(event: Event) -> str:
 
 
 def _outcome(job: Job) -> str:
+    """Return the first metric of the first test set, or of the validation split for a trial of a search."""
     try:
-        return headline(read_result(Path(job.path)))
+        result = read_result(Path(job.path))
     except UserError as error:
         return str(error)
+    judged = [scores for scores in result.splits.values() if scores.role == "validation" and scores.metrics]
+    if job.options.tuning and judged and result.status == FINISHED:
+        return f"{first_metric(judged[0])} on validation"
+    return headline(result)
 
 
 def forecast(batch: Batch, parallel: int) -> Listing:
