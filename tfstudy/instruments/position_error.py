@@ -48,7 +48,9 @@ class PositionError(Instrument):
             name = "-".join(map(str, sorted({lengths[0], lengths[-1]}))) + " tokens"
             parts = [part for length in lengths for part in errors[length]]
             for error in parts[0]:
-                for position, rate in enumerate(_rates([part[error] for part in parts]), 1):
+                for position in range(1, lengths[-1] + 2):  # of all examples that are as long
+                    reaching = [part[error][:, position - 1] for part in parts if part[error].shape[1] >= position]
+                    rate = float(torch.cat(reaching).double().mean())
                     rows.append({"length": name, "error": error, "position": position, "rate": rate})
         return rows
 
@@ -75,10 +77,3 @@ def length_groups(counts: dict[int, int]) -> list[Sequence[int]]:
         groups[before * GROUPS // total].append(length)
         before += counts[length]
     return list(groups.values())
-
-
-def _rates(parts: Sequence[Tensor]) -> list[float]:
-    """Return the mean at each position, over all rows (batch, target) that have it."""
-    longest = max(part.shape[1] for part in parts)
-    reaching = [[part[:, i] for part in parts if part.shape[1] > i] for i in range(longest)]
-    return [float(torch.cat(rows).double().mean()) for rows in reaching]

@@ -74,6 +74,17 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flops: Flops | None = None
     train: dict[Text, bool | int | float | Text] = {}  # empty: all have their default
 
+    def __post_init__(self) -> None:
+        """Refuse what can't be: `ValueError`, also when it is read."""
+        if self.work not in VARIANTS[self.variant]:
+            raise ValueError(f"{self.work} has no variant {self.variant}")
+        if len(self.seconds) != len(self.cpu_seconds) or not all((*self.seconds, *self.cpu_seconds)):
+            raise ValueError("the times are zero, or not of the same repeats")
+        if (self.memory or 0) < (self.step_memory or 0):
+            raise ValueError("a step needs more memory than the whole")
+        if self.flops and self.flops.attention + (self.flops.feedforward or 0) > self.flops.total:
+            raise ValueError("parts of the FLOPs exceed the total")
+
     @property
     def times(self) -> tuple[float, ...]:
         """The times of a step by which speed is judged: CPU time on one CPU thread, else wall-clock time.
@@ -124,20 +135,4 @@ def read_file(file: Path) -> list[Record]:
         raise UserError(f"{file} is broken ({error})") from None
     if not content:
         raise UserError(f"{file} is broken (empty)")
-    for number, record in enumerate(records, 1):
-        if problem := impossible_values(record):
-            raise UserError(f"{file} is broken (line {number}: {problem})")
     return records
-
-
-def impossible_values(record: Record) -> str:
-    """Return what in a record can't be; empty if nothing."""
-    if record.work not in VARIANTS[record.variant]:
-        return f"{record.work} has no variant {record.variant}"
-    if len(record.seconds) != len(record.cpu_seconds) or not all((*record.seconds, *record.cpu_seconds)):
-        return "the times are zero, or not of the same repeats"
-    if (record.memory or 0) < (record.step_memory or 0):
-        return "a step needs more memory than the whole"
-    if record.flops and record.flops.attention + (record.flops.feedforward or 0) > record.flops.total:
-        return "parts of the FLOPs exceed the total"
-    return ""

@@ -79,14 +79,12 @@ def parse_axes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
         one_of("axis", name, AXES, "--vary")
         if name in axes:
             raise UserError(f"--vary names the axis {name} twice")
-        axes[name] = tuple(dict.fromkeys(_size(value.strip(), name) for value in values.split(",")))
+        sizes = [value.strip() for value in values.split(",")]
+        if wrong := [size for size in sizes if not NUMBER.fullmatch(size) or int(size) > LARGEST]:
+            must = f"must be a whole number from 1 to {LARGEST:,}"
+            raise UserError(f"--vary {name}: a value {must}, but is {quoted(wrong[0])}")
+        axes[name] = tuple(dict.fromkeys(map(int, sizes)))
     return axes | {name: values for name, values in AXES.items() if name not in axes}
-
-
-def _size(text: str, axis: str) -> int:
-    if not NUMBER.fullmatch(text) or int(text) > LARGEST:
-        raise UserError(f"--vary {axis}: a value must be a whole number from 1 to {LARGEST:,}, but is {quoted(text)}")
-    return int(text)
 
 
 def check_overrides(overrides: Tree) -> Tree:
