@@ -34,7 +34,19 @@ def test_a_command_imports_only_what_it_needs():
     source = read_predictions(run, "validation")[0].source
     stages = [  # what must not be imported, and the commands with their exit codes
         (SLOW, 0, [["--help"], ["--version"], ["run", "--help"]]),
-        (SLOW, 2, [[], ["nonsense"], ["run", "scna"], ["predict", "none", "a"], ["result", "none", "--log"]]),
+        (
+            SLOW,
+            2,
+            [
+                [],
+                ["nonsense"],
+                ["run", "scna"],
+                ["run", "scan", "--arch", "lstn"],
+                ["predict", "none", "a"],
+                ["result", "none", "--log"],
+            ],
+        ),
+        (SLOW - {"numpy"}, 2, [["run", "scan", "--arch", "lstn"]]),
         (SLOW - {"numpy"}, 0, [["status"], ["status", "mine"]]),
         (SLOW - {"numpy"}, 0, [["list", kind] for kind in ("runs", "tasks", "splits", "presets", "grids")]),
         ({"torch", "lightning"}, 0, [["table", "mine"], ["claims", "L2"], ["result", run, "--log"], ["result", run]]),

@@ -148,13 +148,3 @@ def test_a_new_architecture_is_one_file(tmp_path, capsys):
         assert "it belongs to the architecture bag" in capsys.readouterr().err
     assert source_files() == before
     assert tfstudy("config", "scan", "--arch", "bag") == 2
-
-
-def test_a_file_with_two_tasks_or_two_architectures_is_refused_by_name(tmp_path, capsys):
-    two_tasks = REVERSE + "\n\nclass Other(Task):\n    pass\n"
-    two_archs = ARCHITECTURE + "\n\nclass Other(PaddedModel):\n    pass\n"
-    with added(tasks, "two", two_tasks, tmp_path / "more"), added(models, "pair", two_archs, tmp_path / "archs"):
-        assert tfstudy("run", "two") == 2
-        assert "tasks/two.py must define one subclass of Task, but defines 2" in capsys.readouterr().err
-        assert tfstudy("run", "scan", "--arch", "pair") == 2
-        assert "tfstudy/models/pair.py must define one subclass of Model, but defines 2" in capsys.readouterr().err
