@@ -11,7 +11,7 @@ from tests.commands import tfstudy
 from tests.example_search import ROOT, SMALL, request, trials
 from tests.example_task import TASK, added
 from tfstudy import tasks
-from tfstudy.cli.batches import show_trials
+from tfstudy.cli.searches import show_trials
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge, read_yaml
@@ -203,7 +203,7 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert all(abs(count - 9000) <= 450 for count in counts)
     assert [path.name for path in Path("results").iterdir()] == ["tuning"]
     assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml") == 0
-    assert "0 trials to start, 2 already finished" in capfd.readouterr().out
+    assert "0 runs to start, 2 already finished" in capfd.readouterr().out
     assert Path("mine.yaml").read_text() == text
 
 

@@ -188,7 +188,7 @@ def tune(
     study = study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
-    from tfstudy.cli.batches import tune_architectures
+    from tfstudy.cli.searches import tune_architectures
     from tfstudy.tuning.search import SearchRequest
 
     request = SearchRequest(task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, seed)

@@ -48,7 +48,8 @@ def changes(path: Path, online: bool = False) -> Listing:
     verdict = Text(f"{found.verdict}{reason}{':' if found.changes else ''}")
     verdict.stylize(STYLES[found.verdict], 0, len(found.verdict))
     details = [f"  {change}" for change in found.changes]
-    return Listing([found.path, f"  {found.state}", verdict, *details, *found.code], (), found._asdict)
+    code = [f"{'  ' * bool(number)}{line}" for number, line in enumerate(found.code)]
+    return Listing([found.path, f"  {found.state}", verdict, *details, *code], (), found._asdict)
 
 
 def examine(path: Path, online: bool = False) -> Verdict:
