@@ -19,7 +19,7 @@ from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.breakdown import accuracy_by_length
 from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
-from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
+from tfstudy.experiment.prepare import Prepared, prepare, restore, undisturbed, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
 from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
 from tfstudy.instruments.base import Subject
@@ -44,7 +44,6 @@ from tfstudy.runs.store import TASK_FILES, WEIGHTS, find_weights, read_bytes, re
 from tfstudy.runs.studyfile import check_unpacked
 from tfstudy.runs.writer import write_run
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
-from tfstudy.training.fit import undisturbed
 
 Measured = tuple[Path, Result, Measurement]
 HASH = re.compile(r"\b[0-9a-f]{8}\b")

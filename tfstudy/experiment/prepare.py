@@ -3,7 +3,10 @@
 Sections that do not fit each other or the data are refused. Imports no Lightning.
 """
 
-from collections.abc import Mapping
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -257,3 +260,20 @@ def describe(prepared: Prepared, path: Path) -> str:
         f"{smoke}{config.task} {config.data.split}, {config.arch} with {parameter_count(prepared.model):,} parameters"
         f"{positions}, seed {config.seed}: {sizes} examples; {tokens:,} target tokens in {splits.train}\n{path}"
     )
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Within this context Lightning does not describe itself or advertise other products.
+
+    Afterwards torch's random state, the filters of warnings and the level of Lightning's log are those of the caller.
+    """
+    log, devices = logging.getLogger("lightning.pytorch"), range(torch.cuda.device_count())
+    level, used = log.level, torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices if used else []), warnings.catch_warnings():
+        log.setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", ".*LeafSpec.*")
+        try:
+            yield
+        finally:
+            log.setLevel(level)

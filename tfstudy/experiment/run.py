@@ -11,7 +11,7 @@ from tfstudy.config.presets import about_preset
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, check_loggers, device_name, device_of
-from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare
+from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare, undisturbed
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, check_measured, find_reusable, reuse, train
 from tfstudy.instruments import known_in_training
@@ -24,7 +24,6 @@ from tfstudy.runs.store import is_finished, open_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.runs.writer import RunFolder, run_folder, write_run
 from tfstudy.tasks.base import overlap, overlap_warning, unknown_warnings
-from tfstudy.training.fit import undisturbed
 
 
 class Outcome(NamedTuple):

@@ -1,14 +1,10 @@
 """`fit`: train a module on its data, from the start or from a checkpoint."""
 
-import logging
 import signal
 import threading
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
@@ -17,23 +13,6 @@ from tfstudy.data.module import TaskData
 from tfstudy.training.callbacks import AtomicCheckpointIO
 from tfstudy.training.graphs import Execution
 from tfstudy.training.module import Seq2Seq
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Within this context Lightning does not describe itself or advertise other products.
-
-    Afterwards torch's random state, the filters of warnings and the level of Lightning's log are those of the caller.
-    """
-    log, devices = logging.getLogger("lightning.pytorch"), range(torch.cuda.device_count())
-    level, used = log.level, torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices if used else []), warnings.catch_warnings():
-        log.setLevel(logging.ERROR)
-        warnings.filterwarnings("ignore", ".*LeafSpec.*")
-        try:
-            yield
-        finally:
-            log.setLevel(level)
 
 
 def fit(
