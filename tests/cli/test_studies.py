@@ -108,7 +108,7 @@ def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
     for words, facts in {
         ("status", "stduy"): ["stduy", "did you mean 'study'?"],
         ("grid", "--resume", "stduy"): ["stduy", "did you mean 'study'?"],
-        ("status", "study", "--results", "nowhere"): ["nowhere", "--results"],
+        ("status", "study", "--results", "nowhere"): ["nowhere", "folder of results"],
         ("result", "s0-00000001", "--log"): ["s0-00000001", "did you mean 's0-00000000'?"],
         ("result", "zzz", "--changes"): ["zzz", "results"],
         ("result", "00000000", "zzz"): ["zzz", "results"],
