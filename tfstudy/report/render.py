@@ -143,8 +143,8 @@ def _csv(tables: Iterable[Cells]) -> str:
     for number, cells in enumerate(tables):
         if number:
             out.write("\n")
-        writer.writerow([cells.head(key) for key in cells.frame])
-        writer.writerows([map(csv_cell, row) for row in zip(*(cells.frame[key] for key in cells.frame), strict=True)])
+        rows = [[cells.head(key) for key in cells.frame], *zip(*cells.frame.values(), strict=True)]
+        writer.writerows([csv_cell(" ".join(text.split())) for text in row] for row in rows)
     return out.getvalue()
 
 
