@@ -39,7 +39,7 @@ def texts(figure):
 
 
 def legend(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+    return [text.get_text() for one in figure.subfigs[0].legends for text in one.get_texts()]
 
 
 def colour(artist):

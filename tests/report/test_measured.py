@@ -14,7 +14,7 @@ from tfstudy.report.measured import (
     rank_note,
     saved_measurements,
 )
-from tfstudy.report.plots.heat_maps import attention
+from tfstudy.report.plots import attention
 from tfstudy.report.plots.measurement import plot
 from tfstudy.report.render import render
 from tfstudy.report.study_page import publish
@@ -80,7 +80,9 @@ def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(st
 
 def test_a_heat_map_has_a_cell_for_each_x_and_y(study):
     axes = plot("entropy", measured(study, HEAT)).figure.axes[0]
-    assert axes.images[0].get_array().tolist() == [[pytest.approx(v) for v in row] for row in ([1.7, 1.9], [2.7, 2.9])]
+    assert axes.collections[0].get_array().tolist() == [
+        [pytest.approx(v) for v in row] for row in ([1.7, 1.9], [2.7, 2.9])
+    ]
 
 
 def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(study, tmp_path):
@@ -153,12 +155,12 @@ def test_no_line_of_a_table_of_attention_is_longer_than_the_terminal(word):
 
 
 def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():
-    found = attention(maps_of())
+    found = attention.plot(maps_of())
     axes = [one for one in found.figure.axes if one.get_title()]
     assert [one.get_title() for one in axes] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
     assert [one.get_text() for one in axes[0].get_yticklabels()] == ["ot0", "ot1"]
     assert [one.get_text() for one in axes[2].get_xticklabels()] == ["st0", "st1", "st2"]
-    assert axes[0].images[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert axes[0].collections[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
     assert found.alt.endswith("; 4 maps by layer and head. Source: st0 st1 st2. Output: ot0 ot1.")
     odd = maps_of(2, 2, 1, [1], word="$\\frac<ö😀\u202e")
-    assert attention(odd).encode(".svg") == attention(odd).encode(".svg"), "a token is drawn as it is"
+    assert attention.plot(odd).encode(".svg") == attention.plot(odd).encode(".svg"), "a token is drawn as it is"

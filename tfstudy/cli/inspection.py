@@ -249,9 +249,9 @@ def attention(path: Path, settings: dict[str, Any], out: Path | None, format: st
     found = load_run(path, online, quiet).attention(source, str(wanted["target"]) or None)
     maps = found.maps(str(wanted["kind"]), int(wanted["layer"]), int(wanted["head"]))
     if out:
-        from tfstudy.report.plots import heat_maps
+        from tfstudy.report.plots import attention as figure
 
-        heat_maps.attention(maps.of_one_kind()).save(out)
+        figure.plot(maps.of_one_kind()).save(out)
     from tfstudy.report.measured import attention_listing
 
     print_listing(attention_listing(maps, found.given), format)

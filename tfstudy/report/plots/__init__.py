@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
-KINDS = {  # and the module of each; those of a report in its order
+KINDS = {  # and the module with the function of its name; in the order of a report
     "split": "split",
-    "length": "curves",
-    "learning": "curves",
+    "length": "length",
+    "learning": "learning",
     "data": "sizes",
     "scaling": "sizes",
-    "settings": "heat_maps",
+    "settings": "settings",
     DIFFERENCES: "differences",
-    "errors": "bars",
-    SLICES: "bars",
+    "errors": "errors",
+    SLICES: "slices",
 }
 FILE_TYPES = (".png", ".svg", ".pdf")
 WIDTHS = ("column", "page")

@@ -1,10 +1,10 @@
 """The figure of `tfstudy bench`: speed, memory and FLOPs against length, width or batch size."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+import numpy as np
+import pandas as pd
 
 from tfstudy.analysis.stats import median_interval
 from tfstudy.errors import UserError
@@ -18,20 +18,17 @@ SPEED, STEP, MEMORY, WORK = QUANTITIES = (
     "target tokens per second", "milliseconds per batch", "peak memory (MiB)", "GFLOP per batch"
 )  # fmt: skip
 
-Values = tuple[float, float, float]  # the value, and the ends of its interval
 
-
-def quantities(record: Record) -> dict[str, Values]:
-    """Return what was measured: `milliseconds per batch`, for example, with its interval, or with equal ends."""
-    found: dict[str, Values] = {}
+def quantities(record: Record) -> dict[str, tuple[float, float, float]]:
+    """Return what was measured: `milliseconds per batch`, for example, with the ends of its interval, or nan."""
+    found = {}
     if record.seconds:
-        for name, values in ((SPEED, record.tokens_per_second), (STEP, [1000 * s for s in record.times])):
-            middle, low, high, *_ = median_interval(values)
-            found[name] = (middle, low, high) if low == low else (middle,) * 3
+        found[SPEED] = median_interval(record.tokens_per_second)[:3]
+        found[STEP] = median_interval([1000 * seconds for seconds in record.times])[:3]
     if record.memory:
-        found[MEMORY] = (record.memory / MIB,) * 3
+        found[MEMORY] = (record.memory / MIB, math.nan, math.nan)
     if record.flops:
-        found[WORK] = (record.flops.total / GIGA,) * 3
+        found[WORK] = (record.flops.total / GIGA, math.nan, math.nan)
     return found
 
 
@@ -45,89 +42,61 @@ def plot(records: Sequence[Record], axis: str = "") -> layout.Plot:
         raise UserError("nothing was measured, so there is nothing to draw")
     varied = [name for name in SIZES if len({getattr(record, name) for record in records}) > 1]
     axis = axis if axis in varied else next(iter(varied), "length")
-    members: dict[tuple[str, str], list[Record]] = {}  # by architecture and variant
+    rows = []
     for record in records:
         sizes = [f"{name}={getattr(record, name)}" for name in varied if name != axis]
         variant = " ".join([*([record.variant] if record.variant != "default" else []), *sizes])
-        members.setdefault((record.arch, variant), []).append(record)
-    styles = _styles(members)
-    shown = [
-        (work, name)
-        for work in WORKS
-        for name in QUANTITIES
-        if any(record.work == work and name in quantities(record) for record in records)
+        names = (record.work, record.arch, variant, f"{record.arch} {variant}".strip(), getattr(record, axis))
+        rows += [(*names, quantity, *values) for quantity, values in quantities(record).items()]
+    frame = pd.DataFrame(rows)
+    frame.columns = pd.Index(["work", "arch", "variant", "label", axis, "quantity", "mean", "low", "high"])
+    colours, variants = series.architecture_colours(frame["arch"]), list(dict.fromkeys(frame["variant"]))
+    named = zip(frame["label"], frame["arch"], frame["variant"], strict=True)
+    styles = {label: series.style_number(variants.index(variant), colours[arch]) for label, arch, variant in named}
+    cells = [
+        (work, name) for work in WORKS for name in QUANTITIES if len(frame.query("work == @work & quantity == @name"))
     ]
+    with layout.theme():
+        title, columns = f"Speed, memory and FLOPs by {axis}", len({name for _, name in cells})
+        panels = layout.panels(layout.SCREEN, title, len(cells), columns=columns)
+        for axes, (work, name) in zip(panels.axes, cells, strict=True):
+            own = frame.query("work == @work & quantity == @name").sort_values(axis)
+            last = own[own[axis] == own[axis].max()]["mean"]
+            if name == STEP and own[axis].nunique() > 1:  # in proportion, through the middle at the largest size
+                end = math.sqrt(last.min() * last.max())
+                axes.plot(own[axis], end * own[axis] / own[axis].max(), color="0.6", ls=":", lw=1)
+            for label, points in series.grouped(own, "label"):
+                series.draw_line(axes, points.set_index(axis), styles[label])
+            axes.set_yscale("log")
+            layout.set_log_ticks(axes.yaxis)
+            values = sorted(set(frame[axis]))
+            layout.set_sizes(axes, values, [f"{value:,}" for value in values])
+            axes.set_title(panels.lines(f"{work}: {name}"))
+        panels.label(SIZES[axis], "")
+        return panels.plot(
+            "bench", _describe(records, axis), series.legend_handles(styles, "lines"), _notes(records, frame, axis)
+        )
+
+
+def _notes(records: Sequence[Record], frame: pd.DataFrame, axis: str) -> list[str]:
+    """Return the machine, how speed was measured, and the exponent p of each series: its time grows as size^p."""
     machine, first = records[0].machine, records[0]
-    torch = machine.versions.get("torch", "unknown")
-    notes = [f"{machine.device}, {plural(machine.threads, 'thread')}, torch {torch}."]
+    notes = [
+        f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}."
+    ]
     if first.seconds:
         time = "CPU" if first.times is first.cpu_seconds else "wall-clock"
-        rounds = plural(len(first.seconds), "round")
-        notes.append(f"Speed: by {time} time, median over {rounds} with its 95 % interval.")
-        notes += _growth(members, axis)
-    with layout.theme():
-        legend = series.legend_handles({" ".join(filter(None, name)): s for name, s in styles.items()}, "lines")
-        title, columns = f"Speed, memory and FLOPs by {axis}", len({name for _, name in shown})
-        figure, panels = layout.panels(layout.SCREEN, title, len(shown), columns=columns, legend=legend, notes=notes)
-        for axes, (work, name) in zip(panels, shown, strict=True):
-            if name == STEP:
-                _draw_proportional(axes, [record for record in records if record.work == work], axis)
-            for label, own in members.items():
-                points = sorted(
-                    (getattr(r, axis), *found[name]) for r in own if r.work == work and name in (found := quantities(r))
-                )
-                if points:
-                    x, y, low, high = zip(*points, strict=True)
-                    style = styles[label]
-                    axes.plot(x, y, color=style.colour, marker=style.marker, ls=style.line, ms=4, lw=1.3)
-                    axes.fill_between(x, low, high, color=style.colour, alpha=0.15, lw=0)
-            layout.set_title(axes, f"{work}: {name}")
-            _scale(axes, sorted({getattr(record, axis) for record in records}), SIZES[axis])
-    return layout.Plot("bench", figure, _describe(records, axis))
-
-
-def _styles(members: Mapping[tuple[str, str], object]) -> dict[tuple[str, str], series.SeriesStyle]:
-    """Return the style of each architecture and variant: a colour for the one, a marker and a line for the other."""
-    variants = list(dict.fromkeys(name for _, name in members))
-    colours = series.architecture_colours(arch for arch, _ in members)
-    looks = {
-        name: (series.MARKERS[n % len(series.MARKERS)], series.LINES[n % len(series.LINES)])
-        for n, name in enumerate(variants)
-    }
-    return {(arch, name): series.SeriesStyle(colours[arch], *looks[name], "") for arch, name in members}
-
-
-def _draw_proportional(axes: Axes, records: Sequence[Record], axis: str) -> None:
-    """Draw a line of slope 1 that ends at the largest size, in the middle of the records there."""
-    sizes = sorted({getattr(record, axis) for record in records})
-    last = [quantities(r)[STEP][0] for r in records if getattr(r, axis) == sizes[-1] and r.seconds]
-    if len(sizes) > 1 and last:
-        end = math.sqrt(min(last) * max(last))
-        axes.plot(sizes, [end * size / sizes[-1] for size in sizes], color="0.6", ls=":", lw=1)
-
-
-def _growth(members: Mapping[tuple[str, str], Sequence[Record]], axis: str) -> list[str]:
-    """Return a note with the exponent p of each series: between its two largest sizes, its time grows as size^p."""
+        notes.append(
+            f"Speed: by {time} time, median over {plural(len(first.seconds), 'round')} with its 95 % interval."
+        )
     texts = []
     for work in WORKS:
-        for name, own in members.items():
-            steps = {getattr(r, axis): quantities(r)[STEP][0] for r in own if r.work == work and r.seconds}
-            if len(steps) > 1:
-                (x, y), (end, last) = sorted(steps.items())[-2:]
-                texts.append(f"{work}, {' '.join(filter(None, name))} {math.log(last / y) / math.log(end / x):.2f}")
-    last_two = f"Between the two largest sizes the time grows as {axis} to the power of: {'; '.join(texts)}."
-    return [f"Dotted: in proportion to {axis}. {last_two}"] * bool(texts)
-
-
-def _scale(axes: Axes, values: Sequence[int], label: str) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(values, [f"{value:,}" for value in values])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(label)
+        for label, own in series.grouped(frame[(frame["quantity"] == STEP) & (frame["work"] == work)], "label"):
+            last = own.sort_values(axis)[[axis, "mean"]].apply(np.log).diff().iloc[-1]
+            if len(own) > 1:
+                texts.append(f"{work}, {label} {last['mean'] / last[axis]:.2f}")
+    grows = f"Between the two largest sizes the time grows as {axis} to the power of: {'; '.join(texts)}."
+    return [*notes, *[f"Dotted: in proportion to {axis}. {grows}"] * bool(texts)]
 
 
 def _describe(records: Sequence[Record], axis: str) -> str:

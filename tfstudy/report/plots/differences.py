@@ -26,64 +26,54 @@ def differences(conditions: Sequence[Condition], sheet: layout.Sheet, family: "p
 
     `family` has all conditions of the study, whose comparisons are one family of tests; `conditions` are shown.
     """
-    rows, shown_keys = rows_of(family), {condition.key for condition in conditions}
-    every = [Pair(rows[one.first], rows[one.second], one) for one in rows_of(pairs(family))]
-    comparisons = [pair for pair in every if pair.first.key in shown_keys]
+    found, keys = rows_of(family), {condition.key for condition in conditions}
+    every = [Pair(found[one.first], found[one.second], one) for one in rows_of(pairs(family))]
+    comparisons = [pair for pair in every if pair.first.key in keys]
     tested = [pair for pair in comparisons if pair.row.tested]
     if not tested:
         raise UserError(
             "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
         )
-    intervals = _intervals(sum(pair.row.tested for pair in every))
     smallest = sorted(range(len(tested)), key=lambda number: tested[number].row.p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
     few = f", the {len(shown)} with the smallest q of {len(tested):,}" if len(shown) < len(tested) else ""
-    title = f"Differences between conditions{few}"
-    shown_metrics, names = series.main_metrics(one.first for one in shown), test_set_labels(conditions)
+    title, names = f"Differences between conditions{few}", test_set_labels(conditions)
     groups: dict[str, list[Pair]] = {}
     for one in shown:
         groups.setdefault(names[one.first.place], []).append(one)
-    notes = [
-        series.run_caption([c for one in shown for c in (one.first, one.second)]),
-        _intervals(sum(pair.row.tested for pair in every)),
-        COLOURS,
-    ]
-    notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
-    figure, [(axes, rows)] = layout.row_panels(
-        sheet, title, groups, lambda one: _pair_label(one, sheet),
-        f"difference in {series.metric_label(shown_metrics).replace('(%)', '(points)')}", 5.0, _legend(shown), notes,
-        max_columns=1,
-    )  # fmt: skip
+    texts = {name: [(_pair_label(one, sheet), 0.0) for one in own] for name, own in groups.items()}
+    panels, places = layout.rows(sheet if sheet.width else sheet._replace(letters=MAX_LETTERS), title, texts, 5.0, 1)
     colours = series.architecture_colours(condition.arch for condition in conditions)
-    for one, level in rows:
-        difference = one.row
-        colour = colours[(one.first if difference.mean > 0 else one.second).arch]
-        ends = [max(difference.low, -200), min(difference.high, 200)]
-        axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
-        face, size = colour if one.row.significant else "white", 3.5 if sheet.width else 4.5
-        axes.plot(difference.mean, level, marker="o", ms=size, mfc=face, mec=colour, mew=1.3)
-        layout.write_beside(axes, level, q_equals(one.row.q) + _further_seeds(one), sheet)
+    for axes, levels, own in zip(panels.axes, places, groups.values(), strict=True):
+        hues = [colours[(one.first if one.row.mean > 0 else one.second).arch] for one in own]
+        faces = [hue if one.row.significant else "white" for hue, one in zip(hues, own, strict=True)]
+        means = [one.row.mean for one in own]
+        axes.axvline(0, color="0.3", lw=1)
+        axes.hlines(
+            levels, [max(one.row.low, -200) for one in own], [min(one.row.high, 200) for one in own], hues, lw=1.5
+        )
+        axes.scatter(means, levels, 12 if sheet.width else 20, faces, edgecolors=hues, linewidths=1.3, zorder=3)
+        for level, one in zip(levels, own, strict=True):
+            layout.write_beside(axes, level, q_equals(one.row.q) + _further_seeds(one))
     furthest = max(abs(x) for one in shown for x in (one.row.low, one.row.high, one.row.mean))
     limit = min(104.0, max(2.0, 1.06 * furthest))
-    axes.axvline(0, color="0.3", lw=1)
-    axes.set_xlim(-limit, limit)
+    panels.axes[0].set_xlim(-limit, limit)
+    metrics = series.main_metrics(one.first for one in shown)
+    panels.label(f"difference in {series.metric_label(metrics).replace('(%)', '(points)')}", "")
     significant = [
         f"{names[c.first.place]}: {c.first.label} {signed(c.row.mean)} points to {c.second.label} ({q_equals(c.row.q)})"
         for c in tested
         if c.row.significant
     ]
-    summary = ", ".join([f"{len(significant)} of {len(tested)} are significant", series.join(significant)])
-    return layout.Plot(
-        "differences",
-        figure,
-        f"{title}: {summary.removesuffix(', ')}. {intervals}",
+    summary = ", ".join(
+        filter(None, [f"{len(significant)} of {len(tested)} are significant", series.join(significant)])
     )
-
-
-def _intervals(tests: int) -> str:
-    """Return which intervals are drawn, and what decides."""
-    family = f"q: p adjusted for {tests} comparisons" if tests > 1 else "q: p, of one comparison"
-    return f"95 % intervals; {family}, below .05 where a difference is significant."
+    tests = sum(pair.row.tested for pair in every)
+    q = f"q: p adjusted for {tests} comparisons" if tests > 1 else "q: p, of one comparison"
+    intervals = f"95 % intervals; {q}, below .05 where a difference is significant."
+    notes = [series.run_caption([c for one in shown for c in (one.first, one.second)]), intervals, COLOURS]
+    notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
+    return panels.plot("differences", f"{title}: {summary}. {intervals}", _legend(shown), notes)
 
 
 def _legend(shown: Sequence[Pair]) -> list[Line2D]:
@@ -99,7 +89,7 @@ def _pair_label(comparison: Pair, sheet: layout.Sheet) -> str:
     shared = first.removeprefix(comparison.first.arch)
     if comparison.first.arch != comparison.second.arch and shared and second == comparison.second.arch + shared:
         first, second = comparison.first.arch, f"{comparison.second.arch} ({shared.strip()})"
-    longest = sheet.label_letters if sheet.width else MAX_LETTERS
+    longest = sheet.letters if sheet.width else MAX_LETTERS
     return f"{first} {MINUS}{' ' if len(first + second) <= longest else chr(10)}{second}"
 
 

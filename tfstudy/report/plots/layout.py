@@ -1,33 +1,37 @@
-"""The layout that all plots share: panels or labelled rows, a legend, notes below, one theme."""
+"""The layout that all plots share: equal panels or labelled rows, a title, a legend, notes below, one theme.
+
+Matplotlib's constrained layout places everything; a figure then gets the size at which its panels are as large as
+wanted (`Panels.plot`), so that no text is measured here.
+"""
 
 import io
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import fill, wrap
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import matplotlib.style
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from tfstudy.errors import UserError, printable
-from tfstudy.report.plots.series import Item
 from tfstudy.runs.files import write_atomically
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
 CORPUS_METRICS = frozenset(("bleu", "chrf"))  # of all outputs together, not shares of examples
 MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
-MARGIN = 0.05  # inches
 FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
-LETTER = 0.0077  # inches of a letter, for each point of its size
-BESIDE = "beside"  # label of a legend on the right of the panels
+LETTER = 0.0077  # inches of an average letter, for each point of its size
+LINE = 0.017  # inches of a line of text, in the same way
+EDGE = 0.006  # share of the width on the left of titles and notes
 MAX_ROWS = 45  # in a column of rows
 
 
@@ -36,23 +40,12 @@ class Sheet(NamedTuple):
 
     width: float | None  # inches; None: what the content needs, with the legend on the right instead of below
     points: float  # of most text
-    label_letters: int  # in a line of a row's label
+    letters: int  # in a line of a label
     dpi: int = 300
 
-    @property
-    def letter(self) -> float:
-        """Inches that a letter takes, on average."""
-        return self.points * LETTER
-
-    @property
-    def line(self) -> float:
-        """Inches that a line of text takes."""
-        return self.points * 0.017
-
-    @property
-    def small(self) -> float:
-        """The size of notes, headings and what stands beside a panel, in points."""
-        return min(8.0, self.points)
+    def wrapped(self, label: str) -> str:
+        """Return the label of a row in lines."""
+        return "\n".join(fill(line, self.letters) for line in label.split("\n"))
 
 
 SCREEN, COLUMN, PAGE = Sheet(None, 8.8, 34, 160), Sheet(3.35, 7.0, 20), Sheet(6.9, 7.5, 30)
@@ -96,16 +89,139 @@ class Plot(NamedTuple):
 @contextmanager
 def theme(sheet: Sheet = SCREEN) -> Iterator[None]:
     """Draw and save in our style, whatever the user's own matplotlib settings are."""
-    ours = {"font.family": "DejaVu Sans", "axes.titlesize": 9, "figure.titlesize": 10}
+    ours = {"font.family": "DejaVu Sans", "axes.titlesize": 9, "figure.titlesize": 10, "figure.labelsize": 8}
     ours |= {"text.parse_math": False}  # a dollar in a name is a dollar
     ours |= {"legend.frameon": False, "grid.color": "0.88", "grid.linewidth": 0.7, "axes.edgecolor": "0.75"}
     if sheet.width:
-        texts = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
-        ours |= dict.fromkeys(texts, sheet.points) | {"axes.titlesize": sheet.points, "figure.titlesize": 8}
+        texts = ["font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"]
+        texts += ["axes.titlesize", "figure.labelsize"]
+        ours |= dict.fromkeys(texts, sheet.points) | {"figure.titlesize": 8}
     styles = ["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]
     with matplotlib.style.context(styles), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # it is drawn as a box
         yield
+
+
+# Panels
+
+
+class Panels(NamedTuple):
+    """The panels of a figure, to be drawn on, row by row."""
+
+    figure: Figure
+    axes: list[Axes]
+    sheet: Sheet
+    width: float  # inches of a panel, where the sheet has no width
+    height: float  # inches of the panels above each other
+    columns: int
+
+    def label(self, x: str, y: str) -> None:
+        """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
+        for number, axes in enumerate(self.axes):
+            if number + self.columns >= len(self.axes):
+                axes.set_xlabel(self.lines(x, mpl.rcParams["axes.labelsize"]))
+                axes.tick_params(labelbottom=True)
+            axes.set_ylabel("" if number % self.columns else fill(y, 26))
+
+    def lines(self, text: str, points: float = 9) -> str:
+        """Return a text in letters of this size in lines that are about as wide as a panel."""
+        width = self.sheet.width / self.columns - 0.7 if self.sheet.width else self.width + 0.3
+        return fill(text, int(width / LETTER / min(points, self.sheet.points)))
+
+    def plot(self, name: str, alt: str, legend: Sequence[Any] = (), notes: Sequence[str] = ()) -> Plot:
+        """Return the plot, with a legend and notes, as large as its panels and all texts need."""
+        figure, handles = self.figure, list(legend)
+        inner, below = figure.subfigs[0], figure.supxlabel("\n".join(notes), x=EDGE, ha="left", color="0.3", wrap=True)
+        figure.set_figheight(figure.get_figheight() + 0.3 * len(handles))
+        shown = None
+        if handles and self.sheet.width:
+            longest = max(len(line) for handle in handles for line in handle.get_label().splitlines())
+            columns = int(self.sheet.width / (0.5 + LETTER * self.sheet.points * longest))
+            inner.legend(handles=handles, loc="outside lower left", ncols=max(1, columns), handlelength=2.2)
+        elif handles:
+            shown = inner.legend(handles=handles, loc="outside right upper", handlelength=2.6)
+        for _ in range(4):  # each step comes closer, since a change of the width changes the lines of text
+            figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+            boxes = [axes.get_position().transformed(axes.get_figure().transSubfigure) for axes in self.axes]  # type: ignore[union-attr]
+            boxes = [box.transformed(figure.dpi_scale_trans.inverted()) for box in boxes]
+            more = self.height - sum(box.height for box in boxes[:: self.columns])
+            if shown:
+                more = max(more, (below.get_window_extent().y1 - shown.get_window_extent().y0) / figure.dpi)
+            wider = 0.0 if self.sheet.width else self.columns * (self.width - boxes[0].width)
+            width, height = figure.get_size_inches()
+            if max(abs(wider), abs(more)) < 0.02:
+                break
+            figure.set_size_inches(max(1.0, width + wider), max(1.0, height + more))
+        return Plot(name, figure, alt)
+
+
+def panels(
+    sheet: Sheet, title: str, count: int, size: tuple[float, float] = (2.45, 1.75), columns: int = 3,
+    narrowest: float = 1.5,
+) -> Panels:  # fmt: skip
+    """Return equal panels of `size` inches, a single one enlarged.
+
+    Where the sheet has a width, as many panels of at least `narrowest` inches are in a row as fit.
+    """
+    width, height = (1.35 * side if count == 1 else side for side in size)
+    columns = min(count, 2 if count == 4 and columns == 3 else columns)
+    if sheet.width:
+        columns = min(columns, max(1, int(sheet.width / narrowest)))
+        height *= min(1.0, max(0.65, sheet.width / columns / (width + 0.5)))
+    return uneven_panels(sheet, title, width, [height] * count, columns)
+
+
+def uneven_panels(
+    sheet: Sheet, title: str, width: float, heights: Sequence[float], columns: int, sharex: bool = False
+) -> Panels:
+    """Return panels of these heights in inches; those in one row are as high as the highest of them."""
+    columns = min(columns, len(heights))
+    rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
+    size = (sheet.width or columns * (width + 1) + 6, 1.3 * sum(rows) + len(rows) + 3)  # in the beginning: too large
+    pad = 0.07 if sheet.width is None else 0.045
+    figure = Figure(size, dpi=sheet.dpi, layout=ConstrainedLayoutEngine(w_pad=pad, h_pad=pad))
+    figure.suptitle(title, x=EDGE, ha="left", wrap=True)
+    inner: Any = figure.subfigures()  # whose legend and panels are between the title and the notes
+    every = inner.subplots(len(rows), columns, squeeze=False, height_ratios=rows, sharex=sharex).flat
+    for unused in every[len(heights) :]:
+        unused.remove()
+    return Panels(figure, list(every[: len(heights)]), sheet, width, sum(rows), columns)
+
+
+def rows(
+    sheet: Sheet, title: str, groups: Mapping[str, Sequence[tuple[str, float]]], width: float, columns: int = 3
+) -> tuple[Panels, list[list[float]]]:
+    """Return a panel for each group with a labelled row for each of its texts, and the y of the rows of each panel.
+
+    With each text stands by how much its row is higher, in inches, which are the unit of the y axes; `width` is that of
+    a panel. Many rows are in several columns.
+    """
+    count = sum(map(len, groups.values()))
+    columns = min(len(groups), columns, math.ceil(count / MAX_ROWS), int((sheet.width or 99) / 3))
+    labels = [[sheet.wrapped(text) for text, _ in own] for own in groups.values()]
+    heights = [
+        [
+            LINE * sheet.points * (label.count("\n") + 1) + 0.06 + extra
+            for label, (_, extra) in zip(texts, own, strict=True)
+        ]
+        for texts, own in zip(labels, groups.values(), strict=True)
+    ]
+    levels = [[sum(own[:number]) + height / 2 for number, height in enumerate(own)] for own in heights]
+    found = uneven_panels(sheet, title, width, list(map(sum, heights)), columns, sharex=True)
+    for axes, name, places, texts, own in zip(found.axes, groups, levels, labels, heights, strict=True):
+        axes.set_title(found.lines(name, mpl.rcParams["axes.titlesize"] * 1.1), loc="left", weight="bold")
+        axes.set(yticks=places, yticklabels=texts, ylim=(sum(own), 0))
+        axes.grid(visible=False, axis="y")
+    return found, levels
+
+
+def write_beside(axes: Axes, level: float, text: str) -> None:
+    """Write a text on the right of a row."""
+    size = min(8.0, mpl.rcParams["font.size"])
+    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=size)
+
+
+# Axes
 
 
 def percent_limits(metrics: Collection[str], largest: float) -> tuple[float, float]:
@@ -120,196 +236,21 @@ def percent_limits(metrics: Collection[str], largest: float) -> tuple[float, flo
     return PERCENT[0] * scale, 100 * scale + (PERCENT[1] - 100) * scale
 
 
-# Panels
+def set_log_ticks(axis: Axis) -> None:
+    """Set at least two ticks on a logarithmic axis, whatever its range."""
+    low, high = sorted(axis.get_view_interval())
+    twos = LogLocator(subs=(1, 2, 5)) if high < 100 * low else LogLocator(numticks=7)
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if high < 5 * low else twos)
+    axis.set_major_formatter("{x:,.10g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
-def panels(
-    sheet: Sheet, title: str, count: int, size: tuple[float, float] = (2.9, 2.2), columns: int = 3,
-    legend: Sequence[Any] = (), notes: Sequence[str] = (), narrowest: float = 1.5,
-) -> tuple[Figure, list[Axes]]:  # fmt: skip
-    """Return a figure and its equal panels of `size` inches, a single one enlarged, with a legend and notes.
-
-    Where the sheet has a width, as many panels of at least `narrowest` inches are in a row as fit.
-    """
-    width, height = (1.35 * side if count == 1 else side for side in size)
-    columns = min(count, 2 if count == 4 and columns == 3 else columns)
-    if sheet.width:
-        columns = min(columns, max(1, int(sheet.width / narrowest)))
-        height *= min(1.0, max(0.65, sheet.width / columns / width))
-    return uneven_panels(sheet, title, [height] * count, width, columns, legend, notes)
-
-
-def uneven_panels(
-    sheet: Sheet, title: str, heights: Sequence[float], width: float, columns: int, legend: Sequence[Any] = (),
-    notes: Sequence[str] = (),
-) -> tuple[Figure, list[Axes]]:  # fmt: skip
-    """Return a figure and its panels, a height in inches for each, filled row by row; the notes are below.
-
-    A panel is `width` inches wide, unless the sheet has a width.
-    """
-    columns = min(columns, len(heights))
-    rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
-    beside = [] if sheet.width else list(legend)
-    legend_width, legend_height = _legend_size(beside)
-    total = sheet.width or max(columns * width, 0.085 * len(title)) + legend_width
-    figure = Figure(figsize=(total, 1), dpi=sheet.dpi)  # the height follows from what is in it
-    heading = wrap(title, int(total / 0.085))
-    figure.suptitle("\n".join(heading), x=MARGIN / total, ha="left")
-    below = _place_below(figure, sheet, notes, [] if beside else legend)
-    height = max(sum(rows) + 0.25 + 0.15 * len(heading), legend_height) + below
-    figure.set_size_inches(total, height)
-    pad = 0.07 if sheet.width is None else 0.03
-    free = (0, below / height, 1, 1 - below / height)
-    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=pad, h_pad=pad, rect=free))
-    axes = list(figure.subplots(len(rows), columns, squeeze=False, height_ratios=rows).flat)
-    for unused in axes[len(heights) :]:
-        unused.remove()
-    if beside:
-        figure.legend(handles=beside, loc="outside right upper", handlelength=2.6).set_label(BESIDE)
-    return figure, axes[: len(heights)]
-
-
-def _legend_size(legend: Sequence[Any]) -> tuple[float, float]:
-    """Return the width and height that a legend on the right takes, in inches."""
-    labels = [handle.get_label().splitlines() for handle in legend]
-    if not labels:
-        return 0.0, 0.0
-    longest = max(len(line) for label in labels for line in label)
-    return 0.6 + SCREEN.letter * longest, 0.3 + sum(0.155 * len(label) + 0.065 for label in labels)
-
-
-def _place_below(figure: Figure, sheet: Sheet, notes: Sequence[str], legend: Sequence[Any]) -> float:
-    """Write the notes at the lower edge of a figure, with the legend above; return the inches that they take."""
-    inches, width = figure.dpi_scale_trans, figure.get_figwidth() - 2 * MARGIN
-    lines = [line for note in notes for line in wrap(note, int(width / sheet.letter / 0.92))]
-    top = MARGIN
-    if lines:
-        text = figure.text(MARGIN, top, "\n".join(lines), transform=inches, va="bottom", color="0.3")
-        text.set(fontsize=sheet.small, linespacing=1.3)
-        top += text.get_window_extent().height / figure.dpi + MARGIN
-    for columns in range(min(5, len(legend)), 0, -1):
-        box = figure.legend(
-            handles=legend, loc="lower left", bbox_to_anchor=(MARGIN, top), bbox_transform=inches, ncols=columns,
-            handlelength=2.2, columnspacing=1.2, borderaxespad=0, borderpad=0.1,
-        )  # fmt: skip
-        extent = box.get_window_extent()
-        if extent.width <= width * figure.dpi or columns == 1:
-            return top + extent.height / figure.dpi + MARGIN
-        box.remove()
-    return top
-
-
-def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
-    for number, panel in enumerate(axes):
-        place = _place(panel)
-        lowest = number + place.get_gridspec().ncols >= len(axes)
-        panel.set_xlabel(_wrapped(panel, x, float(panel.xaxis.label.get_fontsize())) if lowest else "")
-        panel.set_ylabel(fill(y, 26) if place.is_first_col() else "")
-
-
-def set_title(axes: Axes, title: str, **options: Any) -> None:
-    """Set a panel's title, in several lines if it is wider than the panel."""
-    axes.set_title(_wrapped(axes, title, float(axes.title.get_fontsize())), **options)
-
-
-def _wrapped(axes: Axes, text: str, points: float) -> str:
-    """Return a text in lines as wide as a panel: without its tick labels, and away from a legend on the right."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None  # noqa: S101 - always true; for the type checker
-    beside = sum(box.get_window_extent().width for box in figure.legends if box.get_label() == BESIDE) / figure.dpi
-    width = (figure.get_figwidth() - beside) / _place(axes).get_gridspec().ncols - (0.7 if beside else 0.35)
-    return fill(text, int(width / (LETTER * points)), break_long_words=False, break_on_hyphens=False)
-
-
-def _place(axes: Axes) -> SubplotSpec:
-    place = axes.get_subplotspec()
-    assert place is not None  # noqa: S101 - always true; for the type checker
-    return place
-
-
-# Rows
-
-
-class Row(NamedTuple):
-    """A labelled row of a panel."""
-
-    label: str
-    height: float  # inches
-
-
-def row_panels(
-    sheet: Sheet, title: str, groups: Mapping[str, Sequence[Item]], label: Callable[[Item], str], xlabel: str,
-    width: float, legend: Sequence[Any], notes: Sequence[str] = (), max_columns: int = 3,
-    extra: Callable[[Item], float] = lambda _: 0.0,
-) -> tuple[Figure, list[tuple[Axes, list[tuple[Item, float]]]]]:  # fmt: skip
-    """Return a figure with a row for each item below the heading of its group, and the y positions in each panel.
-
-    `width` is that of a panel without its labels, in inches, `extra` what a row needs in addition to its label.
-    Many rows are distributed over several panels.
-    """
-    columns = balanced_columns(groups, min(max_columns, int(sheet.width / 3) if sheet.width else max_columns))
-    share = 0.4 if sheet == COLUMN else 0.5  # of a panel: at most that for the labels of its rows
-    longest = int(share * sheet.width / len(columns) / sheet.letter) if sheet.width else 0
-    rows: dict[int, Row] = {}  # by the id of their item
-    for item in (item for items in groups.values() for item in items):
-        text = label(item)
-        if longest:  # lines are broken even within a word
-            text = "\n".join(part for line in text.split("\n") for part in wrap(line, longest))
-        rows[id(item)] = Row(text, 0.06 + sheet.line * (text.count("\n") + 1) + extra(item))
-    beside = sheet.letter * max(len(line) for row in rows.values() for line in row.label.split("\n"))
-    width += beside
-    letters = int(((sheet.width / len(columns) if sheet.width else width) - beside - 0.15) / sheet.letter / 1.25)
-    columns = [{"\n".join(wrap(name, letters)): items for name, items in column.items()} for column in columns]
-    heights = [
-        sum(_heading_height(sheet, name) + sum(rows[id(i)].height for i in items) for name, items in column.items())
-        for column in columns
-    ]
-    height = max(heights) + 0.35 + sheet.line
-    figure, axes = uneven_panels(sheet, title, [height] * len(columns), width, len(columns), legend, notes)
-    placed = []
-    for panel, column in zip(axes, columns, strict=True):
-        levels = _place_rows(panel, sheet, {name: [rows[id(i)] for i in items] for name, items in column.items()})
-        panel.set(xlabel=xlabel, ylim=(max(heights) + 0.04, 0.04))
-        placed.append((panel, list(zip([i for items in column.values() for i in items], levels, strict=True))))
-    return figure, placed
-
-
-def balanced_columns(groups: Mapping[str, Sequence[Item]], max_columns: int = 3) -> list[dict[str, Sequence[Item]]]:
-    """Distribute the groups over at most this many columns with a similar number of items in each."""
-    total = sum(map(len, groups.values()))
-    count = min(max_columns, math.ceil(total / MAX_ROWS))
-    columns: list[dict[str, Sequence[Item]]] = [{} for _ in range(count)]
-    before = 0
-    for name, items in groups.items():
-        columns[before * count // total][name] = items
-        before += len(items)
-    return [column for column in columns if column]
-
-
-def _place_rows(axes: Axes, sheet: Sheet, groups: Mapping[str, Sequence[Row]]) -> list[float]:
-    """Draw the headings and labels; return the positions of the rows in inches from the top of the panel."""
-    top, levels = 0.0, []
-    for heading, rows in groups.items():
-        height = _heading_height(sheet, heading)
-        axes.axhline(top + 0.04, color="0.85", lw=0.8)
-        axes.text(
-            0.015, top + height / 2 + 0.33 * sheet.line, heading, transform=axes.get_yaxis_transform(), va="center",
-            size=sheet.small, weight="bold", bbox={"fc": "white", "lw": 0, "pad": 0.8},
-        )  # fmt: skip
-        top += height
-        for row in rows:
-            levels.append(top + row.height / 2)
-            top += row.height
-    axes.set_yticks(levels, [row.label for rows in groups.values() for row in rows])
-    axes.grid(visible=False, axis="y")
-    return levels
-
-
-def _heading_height(sheet: Sheet, heading: str) -> float:
-    return sheet.line * (heading.count("\n") + 2)
-
-
-def write_beside(axes: Axes, level: float, text: str, sheet: Sheet) -> None:
-    """Write a text on the right of a row."""
-    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=sheet.small)
+def set_sizes(axes: Axes, sizes: Sequence[int], labels: Sequence[str]) -> None:
+    """Make the x axis logarithmic, with a tick at each size but those whose labels would overlap."""
+    axes.set(xscale="log", xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
+    shown = [0]
+    for number, size in enumerate(sizes):
+        if math.log(size / sizes[shown[-1]]) > math.log(sizes[-1] / sizes[0]) / 6.5:
+            shown.append(number)
+    axes.set_xticks([sizes[number] for number in shown], [labels[number] for number in shown])
+    axes.xaxis.set_minor_locator(NullLocator())

@@ -1,218 +1,148 @@
 """The figure of an instrument, as its chart describes it: lines, bars or heat maps, averaged over seeds."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
-from tfstudy.analysis.stats import Interval
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Key, Measured, in_order, intervals, notes_of, rank_note, value_label, words
+from tfstudy.report.measured import Measured, in_order, intervals, notes_of, rank_note, value_label, words
 from tfstudy.report.plots import layout, series
-from tfstudy.report.plots.series import LINES, MARKERS, OTHER_COLOURS, SeriesStyle
 from tfstudy.runs.measurement_record import Cell, Chart
 
 MAX_PANELS = 24
 MAX_LEGEND = 12
-MARKED = 30  # points of a line that have markers
 MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
 MAX_TICKS = 20  # of names
-FEWEST = 3  # ticks of a logarithmic axis at 1, 2, 5, 10, ...; with fewer, ticks are evenly spaced numbers
-
-Series = Mapping[Cell, Mapping[Cell, Interval]]  # by hue, condition or y: a number at each x
-
-
-class Panel(NamedTuple):
-    """What one panel shows."""
-
-    title: str
-    facet: Cell
-    series: Series
 
 
 def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.SCREEN) -> layout.Plot:
     """Return the figure of what an instrument measured on these conditions."""
-    chart = measured[0].chart
-    every = panels_of(chart, measured)
-    panels, heat = every[:MAX_PANELS], chart.kind == "heatmap"
-    styles = {} if heat else _styles(chart, measured, panels)
-    hidden = [f"{len(every) - MAX_PANELS} more panels are not shown."] if len(every) > MAX_PANELS else []
+    chart, heat = measured[0].chart, measured[0].chart.kind == "heatmap"
+    every = series.grouped(frame_of(measured), "panel")
+    shown = every[:MAX_PANELS]
+    drawn, caption = pd.concat([own for _, own in shown]), [_caption(measured), *notes_of(measured)]
+    caption += [f"{len(every) - MAX_PANELS} more panels are not shown."] * (len(every) > MAX_PANELS)
     title = words(name).capitalize() + (f": {chart.hue_label or words(chart.hue)}" if heat else "")
-    y = (chart.y_label or words(chart.y)) if heat else value_label(measured)
+    y, styles = (
+        (chart.y_label or words(chart.y)) if heat else value_label(measured),
+        {} if heat else _styles(measured, drawn),
+    )
     with layout.theme(sheet):
-        legend, notes = _legend(chart, styles), [_caption(measured), *notes_of(measured), *hidden]
-        figure, axes = layout.panels(sheet, title, len(panels), legend=legend, notes=notes)
-        layout.label_axes(axes, chart.x_label or words(chart.x), y)
-        for one, panel in zip(axes, panels, strict=True):
-            layout.set_title(one, panel.title)
+        panels = layout.panels(sheet, title, len(shown))
+        first: dict[Cell, Axes] = {}  # panels of the same facet, which show different conditions, have the same limits
+        for axes, (panel, own) in zip(panels.axes, shown, strict=True):
+            axes.set_title(panels.lines(panel))
+            if heat:
+                _draw_heat_map(axes, own, drawn["mean"])
+                continue
+            same = first.setdefault(own["facet"].iloc[0], axes)
+            if same is not axes:
+                axes.sharey(same)
+            _draw_series(axes, own, styles, chart)
+        panels.label(chart.x_label or words(chart.x), y)
         if heat:
-            _draw_heat_maps(axes, panels, value_label(measured))
-        else:
-            for one, panel in zip(axes, panels, strict=True):
-                _draw_series(one, panel.series, styles, chart)
-            _share_limits(axes, panels)
-            for one in axes:
-                _set_log_ticks(one)
-    return layout.Plot(f"measure-{name}", figure, _describe(name, chart, panels))
+            inner = panels.figure.subfigs[0]
+            bar = inner.colorbar(panels.axes[0].collections[0], ax=panels.axes, aspect=30, pad=0.01, fraction=0.03)
+            bar.set_label(value_label(measured))
+            bar.outline.set_visible(False)
+        for axes in panels.axes:
+            for axis in (axis for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
+                layout.set_log_ticks(axis)
+        texts = [f"{panel or 'all'} {own['mean'].min():.3g} to {own['mean'].max():.3g}" for panel, own in shown]
+        alt = f"{words(name).capitalize()}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."
+        return panels.plot(f"measure-{name}", alt, _legend(chart, styles), caption)
 
 
-def panels_of(chart: Chart, measured: Sequence[Measured]) -> list[Panel]:
-    """Return the panels: one per facet where conditions have colours, else one per condition and facet."""
-    means = {one.label: intervals(one) for one in measured}
-    panels = []
-    for label in means if chart.hue else [""]:
-        for facet in in_order(key[0] for cells in means.values() for key in cells):
+def frame_of(measured: Sequence[Measured]) -> pd.DataFrame:
+    """Return the means with their intervals: `panel`, `facet`, `label`, `x`, `mean`, `low`, `high`, in their order.
+
+    A panel is a facet where conditions have colours, else a condition and facet. `label` is what has a colour, or the
+    row of a heat map.
+    """
+    chart, found = measured[0].chart, [(one.label, intervals(one)) for one in measured]
+    order = [
+        {cell: n for n, cell in enumerate(in_order(key[i] for _, cells in found for key in cells))} for i in range(3)
+    ]
+    rows = []
+    for number, (condition, cells) in enumerate(found):
+        for (facet, line, x), one in cells.items():
             text = words(facet) if isinstance(facet, str) else f"{words(chart.facet)} {facet}"
-            shown = _series(means[label], facet) if chart.hue else {}
-            if not chart.hue:
-                shown = {name: _series(cells, facet).get("", {}) for name, cells in means.items()}
-            if shown:
-                panels.append(Panel(", ".join(filter(None, [label, text])), facet, shown))
-    return panels
+            places = order[0][facet], order[1][line], order[2][x]
+            if chart.hue:
+                panel = ", ".join(filter(None, [condition, text]))
+                rows.append((number, *places, panel, facet, line, x, one.mean, one.low, one.high))
+            else:
+                rows.append((places[0], number, *places[1:], text, facet, condition, x, one.mean, one.low, one.high))
+    rows.sort(key=lambda row: row[:4])
+    frame = pd.DataFrame([row[4:] for row in rows], dtype=object)
+    frame.columns = pd.Index(["panel", "facet", "label", "x", "mean", "low", "high"])
+    return frame.astype(dict.fromkeys(["mean", "low", "high"], float))
 
 
-def _series(cells: Mapping[Key, Interval], facet: Cell) -> Series:
-    own = {key: value for key, value in cells.items() if key[0] == facet}
-    order = in_order(x for *_, x in own)
-    return {
-        name: {x: own[facet, name, x] for x in order if (facet, name, x) in own}
-        for name in in_order(key[1] for key in own)
-    }
+def _styles(measured: Sequence[Measured], drawn: pd.DataFrame) -> series.Styles:
+    if not measured[0].chart.hue:
+        return series.series_styles({one.label: one.arch for one in measured})
+    names = in_order(drawn["label"])
+    colours = [*series.COLOURS.values(), *series.OTHER_COLOURS]
+    if not any(isinstance(name, str) for name in names):
+        colours = sns.color_palette("viridis", len(names)).as_hex()
+    count = len(colours)
+    styles = [
+        series.style_number(i, colours[i % count])._replace(line=series.LINES[i // count % 4])
+        for i in range(len(names))
+    ]
+    return dict(zip(names, styles, strict=True))
 
 
-def _styles(chart: Chart, measured: Sequence[Measured], panels: Sequence[Panel]) -> dict[Cell, SeriesStyle]:
-    if not chart.hue:
-        return dict(series.series_styles({one.label: one.arch for one in measured}).items())
-    names = in_order(name for panel in panels for name in panel.series)
-    colours = ["#0072B2", "#D55E00", "#009E73", *OTHER_COLOURS]
-    if all(not isinstance(name, str) for name in names):
-        shades = mpl.colormaps["viridis"]([0.9 * number / max(1, len(names) - 1) for number in range(len(names))])
-        colours = [mpl.colors.to_hex(shade) for shade in shades]
-    return {
-        name: SeriesStyle(
-            colours[i % len(colours)], MARKERS[i % len(MARKERS)], LINES[i // len(colours) % len(LINES)], ""
-        )
-        for i, name in enumerate(names)
-    }
-
-
-def _legend(chart: Chart, styles: Mapping[Cell, SeriesStyle]) -> list[Any]:
-    """Return the handles of some series, spread evenly if there are many; none if the only one has no name."""
+def _legend(chart: Chart, styles: series.Styles) -> list[Any]:
+    """Return the handles of some series, spread evenly if there are many."""
     names = list(styles)
     count = min(MAX_LEGEND, len(names))
     shown = [names[round(i * (len(names) - 1) / max(1, count - 1))] for i in range(count)]
-    labels = {name: name if isinstance(name, str) else f"{words(chart.hue)} {name}" for name in shown}
-    kind = "bars" if chart.kind == "bar" else "lines"
-    return series.legend_handles({labels[name]: styles[name] for name in shown}, kind, size=4)
+    labels = {name if isinstance(name, str) else f"{words(chart.hue)} {name}": styles[name] for name in shown}
+    return series.legend_handles(labels, "bars" if chart.kind == "bar" else "lines", size=4)
 
 
-def _draw_series(axes: Axes, drawn: Series, styles: Mapping[Cell, SeriesStyle], chart: Chart) -> None:
-    order = in_order(x for points in drawn.values() for x in points)
+def _draw_series(axes: Axes, own: pd.DataFrame, styles: series.Styles, chart: Chart) -> None:
+    order = in_order(own["x"])
     numeric = chart.kind == "line" and not any(isinstance(x, str) for x in order)
-    places = {x: float(x) if numeric else number for number, x in enumerate(order)}
-    names = [name for name in styles if name in drawn]  # in the order of the legend
-    for number, name in enumerate(names):
-        points = drawn[name]
-        xs = [places[x] for x in points]
-        if chart.kind == "bar":
-            _draw_bars(axes, xs, list(points.values()), styles[name], number, len(names))
-        else:
-            _draw_line(axes, xs, list(points.values()), styles[name])
-    if numeric and len(order) == 1:
-        axes.set_xticks([places[order[0]]], [f"{order[0]:g}"])
-    elif all(isinstance(x, int) for x in order):
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    if chart.log_x and numeric:
-        axes.set_xscale("log")
-    if chart.log_y:
-        axes.set_yscale("log")
+    own = own.assign(x=own["x"].astype(float) if numeric else own["x"].map(order.index))
+    if chart.kind == "bar":
+        series.draw_bars(axes, own, styles)
+    for label in styles if chart.kind != "bar" else ():
+        points = own[own["label"] == label].set_index("x")
+        if len(points):
+            series.draw_line(axes, points, styles[label], **{"ms": 5} if len(points) == 1 else {})
+    axes.set(xscale="log" if chart.log_x and numeric else "linear", yscale="log" if chart.log_y else "linear")
     if not numeric:
-        _name_ticks(axes, order)
+        step = -(-len(order) // MAX_TICKS)
+        names = [str(name) for name in order[::step]]
+        axes.set_xticks(range(0, len(order), step), names, rotation=90 if sum(map(len, names)) > 24 else 0)
+    elif len(order) == 1:
+        axes.set_xticks(order, [f"{order[0]:g}"])
+    elif all(isinstance(x, int) for x in order) and not chart.log_x:
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
-def _draw_line(axes: Axes, xs: Sequence[float], points: Sequence[Interval], style: SeriesStyle) -> None:
-    marker = style.marker if len(xs) <= MARKED else ""
-    size = 3 if len(xs) > 1 else 5  # a single point, without a line, may lie on other lines
-    means = [point.mean for point in points]
-    axes.plot(xs, means, color=style.colour, ls=style.line, marker=marker, ms=size, lw=1.3, zorder=3)
-    if any(point.n > 1 for point in points):
-        low, high = ([getattr(p, end) if p.n > 1 else p.mean for p in points] for end in ("low", "high"))
-        axes.fill_between(xs, low, high, color=style.colour, alpha=0.2, lw=0)
-
-
-def _draw_bars(
-    axes: Axes, xs: Sequence[float], points: Sequence[Interval], style: SeriesStyle, number: int, count: int
-) -> None:
-    width = 0.8 / count
-    places = [x + (number - (count - 1) / 2) * width for x in xs]
-    axes.bar(places, [p.mean for p in points], width, **style.bar)
-    several = [(place, p) for place, p in zip(places, points, strict=True) if p.n > 1]
-    if several:
-        sides = [[p.mean - p.low for _, p in several], [p.high - p.mean for _, p in several]]
-        axes.errorbar([x for x, _ in several], [p.mean for _, p in several], sides, fmt="none", ecolor="0.2", lw=0.8)
-
-
-def _share_limits(axes: Sequence[Axes], panels: Sequence[Panel]) -> None:
-    """Give the panels of the same facet, which show different conditions, the same limits."""
-    for facet in {panel.facet for panel in panels}:
-        same = [one for one, panel in zip(axes, panels, strict=True) if panel.facet == facet]
-        lows, highs = zip(*(one.get_ylim() for one in same), strict=True)
-        for one in same:
-            one.set_ylim(min(lows), max(highs))
-
-
-def _set_log_ticks(axes: Axes) -> None:
-    """Set the ticks of logarithmic axes, at least two. An axis of a single number has it in the middle, with a tick."""
-    for axis, set_limits in ((axes.xaxis, axes.set_xlim), (axes.yaxis, axes.set_ylim)):
-        if axis.get_scale() != "log":
-            continue
-        lowest, highest = axis.get_data_interval()
-        low, high = sorted(axis.get_view_interval())
-        decades = LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=7)
-        if lowest == highest:
-            set_limits(lowest / 2, 2 * highest)
-            axis.set_major_locator(FixedLocator([lowest]))
-        elif sum(low <= tick <= high for tick in decades.tick_values(low, high)) >= FEWEST:
-            axis.set_major_locator(decades)
-        else:
-            axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
-        axis.set_minor_formatter(NullFormatter())
-
-
-def _draw_heat_maps(axes: Sequence[Axes], panels: Sequence[Panel], label: str) -> None:
-    """Draw all panels with one scale of colours, which has the label."""
-    values = [point.mean for panel in panels for points in panel.series.values() for point in points.values()]
-    low, high = min(0.0, *values), max(0.0, *values)
-    colours, limit = ("RdBu_r", max(-low, high)) if low < 0 < high else ("Blues", 0.0)
+def _draw_heat_map(axes: Axes, own: pd.DataFrame, every: "pd.Series[float]") -> None:
+    """Draw a panel; `every` has the numbers of all panels, which have one scale of colours."""
+    low, high = min(0.0, every.min()), max(0.0, every.max())
+    limit = max(-low, high) if low < 0 < high else 0.0
     scale = mpl.colors.Normalize(-limit, limit) if limit else mpl.colors.Normalize(low, high or 1.0)
-    for one, panel in zip(axes, panels, strict=True):
-        columns = in_order(x for points in panel.series.values() for x in points)
-        rows = list(panel.series)
-        grid = [[panel.series[y][x].mean if x in panel.series[y] else float("nan") for x in columns] for y in rows]
-        image = one.imshow(grid, cmap=colours, norm=scale, aspect="auto", interpolation="none")
-        one.grid(visible=False)
-        _name_ticks(one, columns)
-        step = max(1, -(-len(rows) // MAX_TICKS))
-        one.set_yticks(range(0, len(rows), step), [str(y) for y in rows[::step]])
-        for y, cells in enumerate(grid if max(len(columns), len(rows)) <= MAX_WRITTEN else []):
-            for x, value in enumerate(cells):
-                if value == value:  # not nan
-                    dark = abs(2 * scale(value) - 1) > 0.6 if limit else scale(value) > 0.6
-                    one.text(x, y, f"{value:.2g}", ha="center", va="center", fontsize=6, color="w" if dark else "0.2")
-    figure = axes[0].get_figure(root=True)
-    bar = figure.colorbar(image, ax=list(axes), aspect=30, pad=0.01, fraction=0.03)  # type: ignore[union-attr]
-    bar.set_label(label)
-    bar.outline.set_visible(False)
-
-
-def _name_ticks(axes: Axes, names: Sequence[Cell]) -> None:
-    """Name some of the x positions 0, 1, 2, ..., upright where the names are long."""
-    step = max(1, -(-len(names) // MAX_TICKS))
-    shown = [str(name) for name in names[::step]]
-    axes.set_xticks(range(0, len(names), step), shown, rotation=90 if sum(map(len, shown)) > 24 else 0)
+    columns = {x: own[own["x"] == x].set_index("label")["mean"] for x in in_order(own["x"])}
+    grid = pd.DataFrame(columns).reindex(in_order(own["label"]))
+    steps = [-(-side // MAX_TICKS) for side in grid.shape]
+    sns.heatmap(
+        grid, cmap="RdBu_r" if limit else "Blues", norm=scale, annot=max(grid.shape) <= MAX_WRITTEN, fmt=".2g",
+        annot_kws={"fontsize": 6}, cbar=False, yticklabels=steps[0], xticklabels=steps[1], ax=axes,
+    )  # fmt: skip
+    axes.tick_params("x", labelrotation=90 if sum(len(str(x)) for x in grid) > 24 else 0)
+    axes.tick_params("y", labelrotation=0)
 
 
 def _caption(measured: Sequence[Measured]) -> str:
@@ -222,12 +152,3 @@ def _caption(measured: Sequence[Measured]) -> str:
     how = "" if max(counts) == 1 or measured[0].chart.kind == "heatmap" else ", mean with 95 % interval"
     settings = [f"{words(key)} {value}" for key, value in measured[0].records[0].settings.items() if value != ""]
     return "; ".join(filter(None, [f"{seeds} per condition{how}", rank_note(measured), *settings]))
-
-
-def _describe(name: str, chart: Chart, panels: Sequence[Panel]) -> str:
-    """Return the text for readers who cannot see the picture: the range of the numbers in each panel."""
-    texts = []
-    for panel in panels:
-        means = [point.mean for points in panel.series.values() for point in points.values()]
-        texts.append(f"{panel.title or 'all'} {min(means):.3g} to {max(means):.3g}")
-    return f"{words(name).capitalize()}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."

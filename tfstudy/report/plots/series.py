@@ -1,11 +1,12 @@
-"""What plots share besides their layout: which conditions stand together, how a series looks, and the words."""
+"""What plots share besides their layout: which conditions stand together, how a series is drawn, and the words."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import fill
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
+from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -14,14 +15,16 @@ from tfstudy.analysis.summary import test_set_labels
 from tfstudy.report.markup import count_range, short_number
 from tfstudy.runs.display import metric_name
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Okabe & Ito 2008, safe for the colour-blind
 OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")  # for other architectures
 MARKERS = ("o", "D", "s", "^", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
-MAX_LETTERS = 34  # in a line of a label
-
-Item = TypeVar("Item")
+MAX_LETTERS = 34  # in a line of a legend
+MAX_MARKERS = 25  # longer lines have none
 
 
 class SeriesStyle(NamedTuple):
@@ -38,7 +41,12 @@ class SeriesStyle(NamedTuple):
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0.4}
 
 
-Styles = Mapping[str, SeriesStyle]  # by label
+Styles = Mapping[Any, SeriesStyle]  # by label
+
+
+def style_number(number: int, colour: str) -> SeriesStyle:
+    """Return one of the styles with this colour; 28 of them are distinct."""
+    return SeriesStyle(colour, *(options[number % len(options)] for options in (MARKERS, LINES, HATCHES)))
 
 
 def series_styles(architectures: Mapping[str, str]) -> dict[str, SeriesStyle]:
@@ -48,13 +56,11 @@ def series_styles(architectures: Mapping[str, str]) -> dict[str, SeriesStyle]:
     distinct.
     """
     colours = architecture_colours(architectures.values())
-    order = list(colours)
-    counts = dict.fromkeys(colours, 0)
+    order, counts = list(colours), dict.fromkeys(colours, 0)
     styles: dict[str, SeriesStyle] = {}
     for label in sorted(architectures, key=lambda label: (order.index(architectures[label]), _natural_key(label))):
         arch = architectures[label]
-        marker, line, hatch = (options[counts[arch] % len(options)] for options in (MARKERS, LINES, HATCHES))
-        styles[label] = SeriesStyle(colours[arch], marker, line, hatch)
+        styles[label] = style_number(counts[arch], colours[arch])
         counts[arch] += 1
     return styles
 
@@ -82,18 +88,53 @@ def _natural_key(label: str) -> list[Any]:
 
 def legend_handles(styles: Styles, kind: str = "points", size: float = 5) -> list[Any]:
     """Return a legend handle for each series, as `points`, `lines` or `bars`; `size` is that of markers in points."""
-    labels = {name: wrapped(name) for name in styles}
+    labels = {name: fill(str(name), MAX_LETTERS) for name in styles}
     if kind == "bars":
         return [Patch(label=labels[name], **style.bar) for name, style in styles.items()]
     return [
         Line2D(
-            [], [], color=s.colour, marker=s.marker, ms=size, ls=s.line if kind == "lines" else "", label=labels[name]
+            [],
+            [],
+            color=style.colour,
+            marker=style.marker,
+            ms=size,
+            label=labels[name],
+            ls=style.line if kind == "lines" else "",
         )
-        for name, s in styles.items()
+        for name, style in styles.items()
     ]
 
 
-# Which conditions share a panel or a heading
+def draw_line(axes: Axes, points: "pd.DataFrame", style: SeriesStyle, **options: Any) -> None:
+    """Draw the column `mean` against the index, and a band between `low` and `high` where they are numbers."""
+    marker = style.marker if len(points) <= MAX_MARKERS else ""
+    look = {"color": style.colour, "ls": style.line, "marker": marker, "ms": 3.5, "mec": "white", "mew": 0.4, "lw": 1.4}
+    axes.plot(points.index, points["mean"], **look | {"zorder": 3} | options)
+    if points["low"].notna().any():
+        low, high = (points[end].fillna(points["mean"]) for end in ("low", "high"))
+        axes.fill_between(points.index, low, high, color=style.colour, alpha=0.18, lw=0)
+
+
+def draw_bars(axes: Axes, points: "pd.DataFrame", styles: Styles, horizontal: bool = False) -> None:
+    """Draw the column `mean` as bars, with a line from `low` to `high`, at the places 0, 1, 2, ... of the column `x`.
+
+    Bars at one place differ in the column `label`.
+    """
+    labels = [label for label in styles if label in set(points["label"])]
+    width, draw = 0.84 / len(labels), axes.barh if horizontal else axes.bar
+    for number, label in enumerate(labels):
+        own = points[points["label"] == label]
+        centres = own["x"] + (number - (len(labels) - 1) / 2) * width
+        draw(centres, own["mean"], width, **styles[label].bar)
+        (axes.hlines if horizontal else axes.vlines)(centres, own["low"], own["high"], color="0.15", lw=0.9)
+
+
+def grouped(frame: "pd.DataFrame", column: str) -> "list[tuple[str, pd.DataFrame]]":
+    """Return the rows of each text in a column, in their order."""
+    return [(str(name), own) for name, own in frame.groupby(column, sort=False)]
+
+
+# Which conditions share a panel
 
 
 def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
@@ -114,7 +155,7 @@ def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]
     return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
 
 
-# Words: labels, the line about the runs under the axes, and alt texts
+# Words: the line about the runs under the axes, and alt texts
 
 
 def run_caption(conditions: Sequence[Condition]) -> str:
@@ -128,11 +169,6 @@ def run_caption(conditions: Sequence[Condition]) -> str:
         f"{' to '.join(sizes)} parameters",
     ]
     return "; ".join(parts)
-
-
-def wrapped(label: str, letters: int = MAX_LETTERS) -> str:
-    """Return a condition's label in lines of at most this many letters."""
-    return fill(label, letters, break_long_words=False, break_on_hyphens=False)
 
 
 def main_metrics(conditions: Iterable[Condition]) -> dict[str, str]:

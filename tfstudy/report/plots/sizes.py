@@ -1,16 +1,14 @@
 """`--kind data`, `--kind scaling`: what more training examples, or more parameters, are worth."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from math import log10
-from statistics import mean
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from matplotlib.axes import Axes
+import pandas as pd
 from matplotlib.lines import Line2D
 
 from tfstudy.analysis import labels
-from tfstudy.analysis.frame import DEFAULT, RunRecord
+from tfstudy.analysis.frame import DEFAULT
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import Fit, log_fit
 from tfstudy.errors import UserError
@@ -18,147 +16,100 @@ from tfstudy.report.markup import MINUS, short_number
 from tfstudy.report.plots import layout, series
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
-
-
-class Size(NamedTuple):
-    """What varies between runs."""
-
-    kind: str  # of plot
-    unit: str
-    section: str  # of the config: the settings that may follow from the size
-    of: Callable[[RunRecord], int]
-
-
-class Series(NamedTuple):
-    """Runs that differ in their size, in what follows from it, and in their seed only."""
-
-    label: str
-    arch: str
-    points: list[tuple[int, float]]  # the size and the metric in percent of each run
-    conditions: list[Condition]
-
-    @property
-    def fit(self) -> Fit | None:
-        """The fit to the logarithm of the size; None if there is one size."""
-        sizes, values = zip(*self.points, strict=True)
-        return log_fit(sizes, values) if len(set(sizes)) > 1 else None
+FITTED = "mean over seeds; numbers: points for\nten times as many, log-linear fit [95 %]"
+FIELDS = {"training examples": "train_examples", "parameters": "parameters"}  # of a result, by unit
+SECTIONS = {
+    "training examples": "data.",
+    "parameters": "model.",
+}  # of the config: its settings may follow from the size
 
 
 def data(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric against the number of training examples: each run, means, slopes of log-linear fits."""
-    return _plot(Size("data", "training examples", "data.", lambda run: run.result.train_examples), conditions, sheet)
+    return _plot("data", "training examples", conditions, sheet)
 
 
 def scaling(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric against the number of parameters in the same way."""
-    return _plot(Size("scaling", "parameters", "model.", lambda run: run.result.parameters), conditions, sheet)
+    return _plot("scaling", "parameters", conditions, sheet)
 
 
-def _plot(size: Size, conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
-    """Return the main metric against the size of runs, a panel for each test set."""
+def _plot(kind: str, unit: str, conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     metrics = series.main_metrics(conditions)
-    groups: dict[str, list[Series]] = {}
-    drawn: dict[str, str] = {}  # the tasks that can be drawn, and their metrics
-    for task, metric in metrics.items():
-        own = find_series([condition for condition in conditions if condition.task == task], metric, size)
-        groups |= {f"{task} {name}" if len(metrics) > 1 else name: members for name, members in own.items()}
-        drawn |= {task: metric} if own else {}
-    every = [one for members in groups.values() for one in members]
-    if not every:
-        raise UserError(f"no two conditions differ in their number of {size.unit} only, so no trend can be drawn")
-    label, styles = series.metric_label(drawn), series.series_styles({one.label: one.arch for one in every})
-    fitted = "mean over seeds; numbers: points for\nten times as many, log-linear fit [95 %]"
-    legend = [*series.legend_handles(styles), Line2D([], [], color="0.4", lw=1.1, label=fitted)]
-    notes = [series.run_caption([condition for one in every for condition in one.conditions])]
-    fits = max(sum(one.fit is not None for one in members) for members in groups.values())
-    figure, panels = layout.panels(
-        sheet, f"The effect of more {size.unit}", len(groups), (3.0, 2.2 + 0.14 * fits), 3, legend, notes, narrowest=2.2
-    )
-    largest = max(value for one in every for _, value in one.points)
-    for axes, (name, members) in zip(panels, groups.items(), strict=True):
-        _draw_panel(axes, name, members, styles)
-        axes.set(ylim=layout.percent_limits(drawn.values(), largest))
-    layout.label_axes(panels, f"{size.unit} (log)", label)
-    slopes = [f"{name}: {one.label} {_slope(fit)}" for name in groups for one in groups[name] if (fit := one.fit)]
-    alt = f"Effect of more {size.unit} on {label}; points gained for ten times as many, {series.join(slopes)}."
-    return layout.Plot(size.kind, figure, alt)
+    runs = pd.DataFrame([row for task in metrics for row in sized_runs(unit, conditions, task)])
+    fits: dict[tuple[str, str], Fit] = {}  # by panel and label
+    for panel, members in series.grouped(runs, "panel") if len(runs) else ():
+        for name, own in series.grouped(members, "label"):
+            if own["size"].nunique() > 1:
+                fits[panel, name] = log_fit(own["size"].tolist(), own["value"].tolist())
+    if not fits:
+        raise UserError(f"no two conditions differ in their number of {unit} only, so no trend can be drawn")
+    runs = runs[runs["panel"].isin({panel for panel, _ in fits})]
+    styles = series.series_styles(dict(zip(runs["label"], runs["arch"], strict=True)))
+    drawn = {task: metric for task, metric in metrics.items() if task in set(runs["task"])}
+    label, groups = series.metric_label(drawn), series.grouped(runs, "panel")
+    panels = layout.panels(sheet, f"The effect of more {unit}", len(groups), (2.5, 1.75), narrowest=2.2)
+    limits, slopes = layout.percent_limits(drawn.values(), runs["value"].max()), []
+    for axes, (panel, members) in zip(panels.axes, groups, strict=True):
+        fitted = members[[(panel, one) in fits for one in members["label"]]].drop_duplicates("label")
+        for name, own in series.grouped(members, "label"):
+            style = styles[name]
+            axes.plot(own["size"], own["value"], style.marker, color=style.colour, ms=4.5, mew=0, alpha=0.8)
+            if fit := fits.get((panel, name)):
+                slopes.append(f"{panel}: {name} {_slope(fit)}")
+                short = own["arch"].iloc[0] if (fitted["arch"] == own["arch"].iloc[0]).sum() == 1 else name
+                text, means = panels.lines(f"{short} {_slope(fit)}", 7.5), own.groupby("size")["value"].mean()
+                axes.plot(means, color=style.colour, ls=style.line, lw=1.1, label=text)
+        text_sizes: dict[str, Any] = {"fontsize": min(7.5, sheet.points), "title_fontsize": min(9.0, sheet.points)}
+        axes.legend(
+            title=panels.lines(panel), loc="lower left", bbox_to_anchor=(0, 1), alignment="left", handlelength=0,
+            labelcolor="linecolor", handletextpad=0, borderpad=0, labelspacing=0.2, **text_sizes,
+        )  # fmt: skip
+        sizes = sorted(set(members["size"]))
+        layout.set_sizes(axes, sizes, list(map(short_number, sizes)))
+        axes.set(ylim=limits)
+    panels.label(f"{unit} (log)", label)
+    legend = [*series.legend_handles(styles), Line2D([], [], color="0.4", lw=1.1, label=FITTED)]
+    alt = f"Effect of more {unit} on {label}; points gained for ten times as many, {series.join(slopes)}."
+    return panels.plot(kind, alt, legend, [series.run_caption(list(runs.drop_duplicates("key")["condition"]))])
 
 
-def find_series(conditions: Sequence[Condition], metric: str, size: Size) -> dict[str, list[Series]]:
-    """Return the series of each test set on which at least one has several sizes."""
-    alike: dict[tuple[str, str], list[Condition]] = {}
-    for condition in conditions:
-        split = SIZE_SUFFIX.sub("_*", condition.split) if size.kind == "data" else condition.split
-        if any(map(size.of, condition.runs)):
-            task = f"{condition.task} " * (len({one.task for one in conditions}) > 1)
-            name = f"{task}{split}{condition.split_label.removeprefix(condition.split)}"
-            alike.setdefault((name, condition.arch), []).append(condition)
-    groups: dict[str, dict[str, Series]] = {}
-    for (name, arch), members in alike.items():
-        keys = size_settings(members, size)
-        one_preset = _follows([(condition, condition.preset) for condition in members], size)
-        for condition in members:
-            by_seed = condition.values.get(metric, {})
-            runs = [run for run in condition.runs if size.of(run) and run.result.seed in by_seed]
-            label = _label_without(condition, keys, DEFAULT if one_preset else condition.preset)
-            if runs:
-                one = groups.setdefault(name, {}).setdefault(label, Series(label, arch, [], []))
-                one.conditions.append(condition)
-                one.points.extend((size.of(run), by_seed[run.result.seed]) for run in runs)
-    return {name: list(own.values()) for name, own in groups.items() if any(one.fit for one in own.values())}
+def sized_runs(unit: str, conditions: Sequence[Condition], task: str) -> list[dict[str, Any]]:
+    """Return the runs of a task, each with its size, the metric in percent, and the panel and the series it belongs to.
+
+    A series has the runs that differ in their size, in what follows from it, and in their seed only.
+    """
+    several = len({condition.task for condition in conditions}) > 1
+    alike: dict[tuple[str, str], list[tuple[Condition, int]]] = {}  # with the size
+    for condition in (condition for condition in conditions if condition.task == task):
+        split = SIZE_SUFFIX.sub("_*", condition.split) if unit == "training examples" else condition.split
+        if size := max((getattr(run.result, FIELDS[unit]) for run in condition.runs), default=0):
+            panel = f"{f'{task} ' * several}{split}{condition.split_label.removeprefix(condition.split)}"
+            alike.setdefault((panel, condition.arch), []).append((condition, size))
+    found = []
+    for (panel, arch), members in alike.items():
+        keys = [key for condition, _ in members for key in condition.config if key.startswith(SECTIONS[unit])]
+        following = {key for key in keys if _follows([(n, c.config.get(key)) for c, n in members])}
+        one_preset = _follows([(size, condition.preset) for condition, size in members], numbers=False)
+        for condition, _ in members:
+            left_out = {*following, *(condition.config.keys() - labels.differing(condition))}
+            settings = {key: value for key, value in condition.settings.items() if key not in left_out}
+            label = labels.name(arch, DEFAULT if one_preset else condition.preset, settings)
+            row = {"panel": panel, "label": label, "arch": arch, "task": task, "key": condition.key}
+            for run in condition.runs:
+                size, value = getattr(run.result, FIELDS[unit]), condition.each_seed.get(run.result.seed)
+                if size and value is not None:
+                    found.append(row | {"condition": condition, "size": size, "value": value})
+    return found
 
 
-def size_settings(conditions: Sequence[Condition], size: Size) -> set[str]:
-    """Return the numeric settings that follow from the size."""
-    values: dict[str, list[tuple[Condition, Any]]] = {}
-    for condition in conditions:
-        for key, value in condition.config.items():
-            if key.startswith(size.section) and isinstance(value, int | float) and not isinstance(value, bool):
-                values.setdefault(key, []).append((condition, value))
-    return {key for key, own in values.items() if _follows(own, size)}
-
-
-def _follows(values: Sequence[tuple[Condition, Any]], size: Size) -> bool:
-    """Whether a value follows from the size: conditions of one size have one value."""
-    by_size: dict[int, set[Any]] = {}
-    for condition, value in values:
-        by_size.setdefault(max(map(size.of, condition.runs)), set()).add(value)
-    return all(len(own) == 1 for own in by_size.values())
-
-
-def _label_without(condition: Condition, keys: Collection[str], preset: str) -> str:
-    """Return the label with this preset, and without the settings that determine its size or are its own preset's."""
-    left_out = {*keys, *(condition.config.keys() - labels.differing(condition))}
-    settings = {key: value for key, value in condition.settings.items() if key not in left_out}
-    return labels.name(condition.arch, preset, settings)
+def _follows(values: Sequence[tuple[int, Any]], numbers: bool = True) -> bool:
+    """Whether values follow from sizes: conditions of one size have one value. Of settings only numbers do."""
+    if numbers:
+        values = [(n, x) for n, x in values if isinstance(x, int | float) and not isinstance(x, bool)]
+    return bool(values) and len(set(values)) == len({size for size, _ in values})
 
 
 def _slope(fit: Fit) -> str:
     ends = "" if fit.low != fit.low else f" [{fit.low:+.1f}, {fit.high:+.1f}]"
     return f"{fit.slope:+.1f}{ends}".replace("-", MINUS)
-
-
-def _draw_panel(axes: Axes, name: str, members: Sequence[Series], styles: series.Styles) -> None:
-    sizes = sorted({size for one in members for size, _ in one.points})
-    fits = [(one, fit) for one in members if (fit := one.fit)]
-    for one in members:
-        style = styles[one.label]
-        x, y = zip(*one.points, strict=True)
-        axes.scatter(x, y, color=style.colour, marker=style.marker, s=22, alpha=0.8, lw=0, zorder=3)
-    for number, (one, fit) in enumerate(reversed(fits)):
-        style = styles[one.label]
-        by_size: dict[int, list[float]] = {}
-        for size, value in sorted(one.points):
-            by_size.setdefault(size, []).append(value)
-        axes.plot(list(by_size), list(map(mean, by_size.values())), color=style.colour, ls=style.line, lw=1.1)
-        unique = sum(other.arch == one.arch for other, _ in fits) == 1
-        text, corner = f"{one.arch if unique else one.label} {_slope(fit)}", (0, 5 + 10 * number)
-        axes.annotate(text, (0, 1), corner, "axes fraction", "offset points", color=style.colour, fontsize=7.5)
-    layout.set_title(axes, name, loc="left", pad=8 + 10 * len(fits))
-    axes.set(xscale="log", xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
-    ticks = sizes[:1]  # those whose labels do not overlap
-    for size in sizes[1:]:
-        if log10(size / ticks[-1]) > log10(sizes[-1] / sizes[0]) / 6:
-            ticks.append(size)
-    axes.set_xticks(ticks, list(map(short_number, ticks)))
-    axes.minorticks_off()

@@ -5,7 +5,9 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.textpath import TextPath
 
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import Figure, beside, papers
@@ -19,10 +21,12 @@ SPREADS = {
     "sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval", "range": "lowest to highest run",
     "unknown": "±, not explained",
 }  # fmt: skip
-SIGNS = {  # of a published figure: marker, its face, and its meaning
+# an outline in the middle of its marker: as text it would be mathematical, which the theme turns off
+ABOUT = TextPath((-0.419, -0.313), "≈", size=1, prop=FontProperties(family="DejaVu Sans"))
+SIGNS: dict[str, tuple[Any, str, str]] = {  # of a published figure: marker, its face, and its meaning
     "same": ("D", "black", "published, the settings of these runs"),
     "other": ("D", "white", "published, other settings"),
-    "approximate": (r"$\approx$", "black", "published, approximate"),
+    "approximate": (ABOUT, "black", "published, approximate"),
     "upper_bound": ("<", "white", "published upper bound"),
     "lower_bound": (">", "white", "published lower bound"),
 }
@@ -37,38 +41,36 @@ def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     shown = [condition for condition in conditions if condition.each_seed]
     if not shown:
         raise UserError("no finished run was evaluated on a test set")
-    label, styles, groups = (
-        series.metric_label(metrics),
-        series.condition_styles(shown),
-        series.group_by_test_set(shown),
-    )
+    label, styles = series.metric_label(metrics), series.condition_styles(shown)
+    groups = series.group_by_test_set(shown)
     marks = marks_beside([condition for members in groups.values() for condition in members])
     every_mark = [mark for own in marks.values() for mark in own]
     trivial = {condition.key: trivial_results(condition) for condition in shown}
-    systems = dict.fromkeys(name for own in trivial.values() for name in own)
     lines: dict[str, dict[str, Any]] = {
         name: {"color": TRIVIAL_COLOUR, "ls": TRIVIAL_LINES[number % len(TRIVIAL_LINES)], "lw": 1.1}
-        for number, name in enumerate(systems)
+        for number, name in enumerate(dict.fromkeys(name for own in trivial.values() for name in own))
     }
-    legend = [*_legend(shown), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
-    figure, panels = layout.row_panels(
-        sheet, "Generalisation to each test set", groups, lambda c: series.wrapped(c.label, sheet.label_letters), label,
-        4.0 + sheet.letter * max(len(_marks_text(own, sheet)) for own in marks.values()),
-        [*legend, *_mark_handles(every_mark)], [series.run_caption(shown), *_sources(every_mark)], extra=lambda _: 0.05,
-    )  # fmt: skip
-    for axes, rows in panels:
-        for condition, level in rows:
+    texts = {name: [(c.label, 0.05) for c in members] for name, members in groups.items()}
+    panels, levels = layout.rows(sheet, "Generalisation to each test set", texts, 4.0)
+    for axes, places, members in zip(panels.axes, levels, groups.values(), strict=True):
+        for level, condition in zip(places, members, strict=True):
+            own = marks[condition.key]
             for name, value in trivial[condition.key].items():
-                axes.plot([value, value], [level - 0.1, level + 0.1], **lines[name], zorder=2)
+                axes.vlines(value, level - 0.1, level + 0.1, zorder=2, **lines[name])
             _draw_condition(axes, condition, level, styles[condition.label])
-            for mark in marks[condition.key]:
+            for mark in own:
                 _draw_mark(axes, mark, level + ABOVE)
-            layout.write_beside(axes, level, _marks_text(marks[condition.key], sheet), sheet)
-        axes.set_xlim(layout.percent_limits(metrics.values(), axes.dataLim.x1))
-        if any(marks[condition.key] for condition, _ in rows):
-            layout.write_beside(axes, 1.33 * sheet.line, "published", sheet)
+            written = [f"[{mark.source}]" if sheet == layout.COLUMN else f"{mark.text} [{mark.source}]" for mark in own]
+            layout.write_beside(axes, level, "  ".join(written))
+        if any(marks[condition.key] for condition in members):
+            layout.write_beside(axes, -0.1, "published")
+    panels.axes[0].set_xlim(layout.percent_limits(metrics.values(), max(axes.dataLim.x1 for axes in panels.axes)))
+    panels.label(label, "")
+    legend = [*_legend(shown), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
     means = series.describe(groups, lambda c: _describe(c, marks[c.key]))
-    return layout.Plot("split", figure, f"Mean {label} on each test set: {means}.")
+    notes = [series.run_caption(shown), *_sources(every_mark)]
+    alt = f"Mean {label} on each test set: {means}."
+    return panels.plot("split", alt, [*legend, *_mark_handles(every_mark)], notes)
 
 
 def _describe(condition: Condition, marks: Sequence["Mark"]) -> str:
@@ -88,8 +90,7 @@ def _legend(conditions: Sequence[Condition]) -> list[Any]:
 
 def _draw_condition(axes: Axes, condition: Condition, level: float, style: series.SeriesStyle) -> None:
     values = list(condition.each_seed.values())
-    if condition.low == condition.low:  # not nan
-        axes.hlines(level, condition.low, condition.high, color=style.colour, lw=1.6, zorder=3)
+    axes.hlines(level, condition.low, condition.high, color=style.colour, lw=1.6, zorder=3)
     if len(values) > 1:
         axes.scatter(values, [level + BELOW] * len(values), color=style.colour, s=7, alpha=0.6, lw=0, zorder=4)
     axes.plot(condition.mean, level, color=style.colour, marker=style.marker, ms=5.5, mec="white", mew=0.6, zorder=5)
@@ -153,13 +154,6 @@ def marks_beside(conditions: Sequence[Condition]) -> dict[str, list[Mark]]:
     return marks
 
 
-def _marks_text(marks: Sequence[Mark], sheet: layout.Sheet) -> str:
-    """Return published figures with the numbers of their sources; in a narrow plot only the numbers."""
-    if sheet == layout.COLUMN:
-        return "".join(f"[{mark.source}]" for mark in marks)
-    return "  ".join(f"{mark.text} [{mark.source}]" for mark in marks)
-
-
 def _draw_mark(axes: Axes, mark: Mark, level: float) -> None:
     """Draw a figure and its spread at this height."""
     if mark.ends:
@@ -169,7 +163,7 @@ def _draw_mark(axes: Axes, mark: Mark, level: float) -> None:
 
 def _mark_style(sign: str) -> dict[str, Any]:
     marker, face, _ = SIGNS[sign]
-    size, edge = (6.0, 0.3) if sign == "approximate" else (3.4, 0.8)
+    size, edge = (7.0, 0.0) if sign == "approximate" else (3.4, 0.8)  # an edge would join its strokes
     return {"marker": marker, "ms": size, "mfc": face, "mec": "black", "mew": edge, "color": "black"}
 
 
@@ -184,10 +178,8 @@ def _mark_handles(marks: Sequence[Mark]) -> list[Any]:
 
 def _sources(marks: Sequence[Mark]) -> list[str]:
     """Return the note that gives the papers by their numbers; none without marks."""
-    texts = {mark.source: f"[{mark.source}]\N{NO-BREAK SPACE}{_source(mark.figure)}" for mark in marks}
+    texts = {}
+    for figure, _, number in marks:
+        quoted = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
+        texts[number] = f"[{number}]\N{NO-BREAK SPACE}{figure.citation}{quoted}"
     return [f"Published: {'; '.join(texts[number] for number in sorted(texts))}"] if texts else []
-
-
-def _source(figure: Figure) -> str:
-    quoted = papers().get(figure.quoted_from)
-    return f"{figure.citation}{f', quoted by {quoted.short}' if quoted else ''}"
