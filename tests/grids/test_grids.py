@@ -1,10 +1,13 @@
 """Grids: which runs they have, in which order, in which folders, and what is reported for an invalid one."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tfstudy.cli.batches import preview_grid
+from tfstudy.config.presets import presets
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment import prepare as preparing
@@ -279,8 +282,18 @@ def test_the_grid_deletang_2022_has_the_authors_settings_or_names_the_difference
     assert {run.seed for run in runs} == set(range(10))
 
 
-def test_a_dry_run_lists_the_differences_from_the_paper(tmp_path):
+@pytest.mark.parametrize("name", [name for name in grid_names() if re.search(r"-\d{4}", name)])
+def test_a_dry_run_of_a_grid_named_after_a_paper_lists_what_differs_from_it(name, tmp_path):
     settings = ExecutorSettings("auto", 0.0)
-    notes = preview_grid(load_grid("deletang-2022", "smoke"), tmp_path / "study", settings, smoke=True).notes
-    assert "unlike the paper, train.steps: 20,000 instead of 1,000,000" in notes
-    assert len(notes) == len(read_grid("deletang-2022")["differences"])
+    notes = preview_grid(load_grid(name, "smoke"), tmp_path / "study", settings, smoke=True).notes
+    listed = [note for note in notes if note.startswith("unlike the paper")]
+    grid = read_grid(name)
+    used = [grid["base"].get("preset"), *grid.get("axes", {}).get("preset", [])]
+    own = [f"unlike the paper ({one}): {text}" for one in filter(None, used) for text in differences_of(one)]
+    assert listed == [f"unlike the paper, {key}: {text}" for key, text in grid.get("differences", {}).items()] + own
+    assert listed
+
+
+def differences_of(preset):
+    [tree] = presets("scan")[preset].values()
+    return tree["differences"]

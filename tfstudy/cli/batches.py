@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tfstudy.analysis import labels
 from tfstudy.cli.output import print_listing
+from tfstudy.config.presets import differences
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
@@ -69,8 +70,10 @@ def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: boo
     with running(settings) as executor:
         batch = grid_batch(grid, study, settings.options, executor.threads, smoke, shard)
         found = forecast(batch, executor.max_parallel)
-    differences = [f"unlike the paper, {key}: {text}" for key, text in (grid.get("differences") or {}).items()]
-    return found._replace(notes=[*found.notes, *differences])
+    own = [f"unlike the paper, {key}: {text}" for key, text in (grid.get("differences") or {}).items()]
+    presets = dict.fromkeys((job.config["task"], job.config["arch"], job.options.preset) for job in batch.jobs)
+    theirs = [f"unlike the paper ({names[2]}): {text}" for names in presets for text in differences(*names)]
+    return found._replace(notes=[*found.notes, *own, *theirs])
 
 
 def run_batch(batch: Batch, executor: Executor) -> int:

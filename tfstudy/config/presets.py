@@ -63,7 +63,7 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
 
     `UserError` if the task and architecture have no preset of this name.
     """
-    return {key: value for key, value in _find(task, arch, name).items() if key != "about"}
+    return {key: value for key, value in _find(task, arch, name).items() if key not in ("about", "differences")}
 
 
 def about_preset(task: str, arch: str, name: str) -> str:
@@ -71,6 +71,13 @@ def about_preset(task: str, arch: str, name: str) -> str:
     with suppress(UserError):
         return str(_find(task, arch, name).get("about", ""))
     return ""
+
+
+def differences(task: str, arch: str, name: str) -> list[str]:
+    """Return what a preset has otherwise than the paper that it is named after; empty without one."""
+    with suppress(UserError):
+        return [str(line) for line in _find(task, arch, name).get("differences", [])]
+    return []
 
 
 def _find(task: str, arch: str, name: str) -> Tree:
