@@ -169,7 +169,7 @@ def gradients(arch, enabled, seed):
     """The gradients of a model, the bytes that its forward pass keeps, and a random number drawn afterwards."""
     torch.manual_seed(0)
     cls = models.find(arch)
-    model = cls(cls.Config(**{**cls.small, "dropout": 0.3, **CHANGES[arch]}), 9, 9)
+    model = cls(cls.Config(**{**cls.small, "dropout": 0.3, **CHANGES.get(arch, {})}), 9, 9)
     source, tokens, kept = torch.randint(4, 9, (3, 7)), torch.randint(4, 9, (3, 6)), []
     batch = Tokens.of(source, source[:2, :4]), Tokens.of(tokens, tokens[:2, :3])
     hooks = saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x)

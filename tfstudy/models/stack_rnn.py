@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from tfstudy.models.base import PaddedModel
+from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.recurrent_model import initialise
@@ -62,7 +63,7 @@ class StackRNN(PaddedModel):
         x = self.dropout(self.source_states(self.source_embedding(source), 0))
         empty = x.new_zeros(len(x), self.config.stacks, 0, self.config.stack_width)
         start = State(x.new_zeros(len(x), self.config.hidden), empty)
-        outputs, state = self.encoder(x, start, mask)
+        outputs, state = run_layer(self.encoder, x, start, mask)
         self.source_states(outputs, 1)
         return State(*state)
 
@@ -70,7 +71,7 @@ class StackRNN(PaddedModel):
         self, tokens: Int[Tensor, "rows length"], state: State
     ) -> tuple[Float[Tensor, "rows length target_vocab"], State]:
         x = self.dropout(self.target_states(self.target_embedding(tokens), 0))
-        x, state = self.decoder(x, state)
+        x, state = run_layer(self.decoder, x, state)
         return self.output(self.dropout(self.target_states(x, 1))), state
 
 
