@@ -12,12 +12,14 @@ stored (Grazzi et al. 2024, arXiv 2411.12537).
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from pydantic import Field
 from torch import Tensor, nn
+from torch.amp.autocast_mode import is_autocast_available
 from torch.nn.functional import silu, softplus
 
 from tfstudy.models.checkpointing import run_layer
@@ -152,7 +154,8 @@ def delta_rule(
     products of keys: this is a triangular system of equations for all tokens of the chunk (section 3.3 of the paper).
     For a single token, as in generation, it is the recurrence itself. Computed in single precision at least.
     """
-    with torch.autocast(query.device.type, enabled=False):
+    device = query.device.type
+    with torch.autocast(device, enabled=False) if is_autocast_available(device) else nullcontext():
         precision = torch.promote_types(matrix.dtype, torch.float32)
         inputs = (query, key, value, correct[..., None], log_decay[..., None])
         parts = (torch.split(x.to(precision), CHUNK, 2) for x in inputs)
