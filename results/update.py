@@ -12,10 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfstudy.analysis.claims import NOT_RUN
 from tfstudy.cli import main as tfstudy
-from tfstudy.report.claims import judged_claims
-from tfstudy.report.evidence import verdict_table
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished, read_result
 
@@ -72,7 +69,6 @@ LEGEND = (
     "\nHow intervals, letters and q are computed: [statistics](../../docs/concepts/statistics.md). "
     "How runs are trained and evaluated: [protocol](../../docs/concepts/protocol.md).\n"
 )
-CLAIMS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
 STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
 TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
 
@@ -96,12 +92,6 @@ def output(*words: str) -> str:
             if end.code:
                 raise
     return out.getvalue()
-
-
-def decided_claims() -> str:
-    """Return a table of the claims with a verdict, from the records in the current folder."""
-    verdicts = [verdict for verdict in judged_claims(Path(), ())[0] if verdict.verdict != NOT_RUN]
-    return verdict_table(verdicts, "claims.md") + "\n"
 
 
 def with_costs(page: str) -> str:
@@ -131,8 +121,7 @@ def documents() -> Iterator[tuple[Path, str]]:
         yield page, TABLE.sub(lambda _, table=table: table + LEGEND, page.read_text(encoding="utf-8"), count=1)
     yield RESULTS / "claims.md", output("claims")
     page = RESULTS / "README.md"
-    table = decided_claims()
-    yield page, with_costs(CLAIMS.sub(lambda _: table, page.read_text(encoding="utf-8"), count=1))
+    yield page, with_costs(page.read_text(encoding="utf-8"))
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 from tests.example_records import result, write
 from tfstudy.analysis.claim_files import parse_claim
-from tfstudy.analysis.claims import gather_evidence, judge
 from tfstudy.analysis.frame import read_study
+from tfstudy.report.claims import claim_texts
 
 SPLIT = {"task": "scan", "split": "length"}
 NEAR_HALF = (0.49, 0.5, 0.51, 0.505, 0.495)
@@ -27,6 +27,6 @@ def values(study, arch, *shares, name="", **more):
 
 
 def judged(study, *statements, **more):
-    """The verdict on a claim with these statements, given the records of a study."""
+    """A claim with these statements, judged by the records of a study."""
     one = claim(*statements, **more)
-    return judge([one], gather_evidence([one], [read_study(study)]))[0]
+    return claim_texts([one], [read_study(study)])[one.id]

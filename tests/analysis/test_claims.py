@@ -13,11 +13,11 @@ from tests.example_tables import compared, text_of
 from tfstudy.analysis.claims import gather_evidence, judge
 from tfstudy.analysis.estimates import estimate_difference, estimate_mean
 from tfstudy.analysis.frame import read_studies
+from tfstudy.analysis.summary import rows_of
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
-from tfstudy.report.claims import listing, markdown
-from tfstudy.report.evidence import subject
+from tfstudy.report.claims import about, listing, markdown, reason
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 from tfstudy.tasks.scoring import wilson
 
@@ -36,7 +36,7 @@ from tfstudy.tasks.scoring import wilson
 def test_a_mean_is_judged_by_its_whole_interval(tmp_path, part, verdict):
     found = judged(values(tmp_path, "lstm", *NEAR_HALF), {"of": {"arch": "lstm"}, **part})
     assert found.verdict == verdict
-    assert (verdict == "undecided") == ("not told from" in found.reason)
+    assert (verdict == "undecided") == ("not told from" in reason(found.statements[0]))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_difference_is_judged_by_its_margin(tmp_path, part, verdict):
     values(tmp_path, "cnn", 0.49, 0.52, 0.5, 0.51, 0.48)
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, **part})
     assert found.verdict == verdict
-    assert found.statements[0].estimate.interval.mean == pytest.approx(30)
+    assert found.statements[0].mean == pytest.approx(30)
 
 
 @pytest.mark.parametrize(("seeds", "claimed"), [(1, 50), (2, 90), (4, 50), (4, 90)])
@@ -64,34 +64,32 @@ def test_too_few_seeds_decide_nothing(tmp_path, seeds, claimed):
     study = values(tmp_path, "lstm", *(0.5 + 0.001 * seed for seed in range(seeds)))
     found = judged(study, {"of": {"arch": "lstm"}, "is": claimed, "within": 5}, seeds=5)
     assert found.verdict == "undecided"
-    assert found.reason.startswith(f"{seeds} of at least 5 seeds; about ")
+    assert reason(found.statements[0]).startswith(f"{seeds} of at least 5 seeds; about ")
 
 
 def test_seeds_with_equal_results_are_judged_by_the_interval_within_a_run(tmp_path):
     values(tmp_path, "lstm", 0, 0, 0)
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "below": 5})
-    assert (found.verdict, found.statements[0].estimate.test) == ("supported", "score test")
-    measured = found.statements[0].estimate.interval
-    assert measured[:3] == pytest.approx((0, 0, 100 * wilson(0, found.statements[0].conditions[0].count)[1]))
-    assert "over test examples (n = 3), q" in markdown([found])
+    assert (found.verdict, found.statements[0].test) == ("supported", "score test")
+    [one] = found.statements
+    assert (one.mean, one.low, one.high) == pytest.approx((0, 0, 100 * wilson(0, one.conditions[0].count)[1]))
+    assert (one.n, one.interval) == (3, "Wilson")
     assert judged(tmp_path, {"of": {"arch": "lstm"}, "above": 0}).verdict == "undecided"  # it touches 0
     values(tmp_path, "cnn", 0, 0, 0)
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
     assert judged(tmp_path, part).verdict == "undecided"
 
 
-def test_a_claim_is_supported_by_all_refuted_by_all_that_were_decided_and_mixed_by_both(tmp_path):
+def test_the_verdict_on_a_claim_is_a_count_of_those_on_its_statements(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF)
     true, false = {"of": {"arch": "lstm"}, "above": 20}, {"of": {"arch": "lstm"}, "above": 80}
     open_, missing = {"of": {"arch": "lstm"}, "above": 50}, {"of": {"arch": "cnn"}, "above": 0}
-    cases = ([true] * 2, [false] * 2, [true, false], [true, open_], [false, open_], [true, missing], [false, missing])
-    found = [judged(tmp_path, *parts) for parts in cases]
-    assert [claim.verdict for claim in found] == [
-        "supported", "refuted", "mixed", "undecided", "refuted", "undecided", "undecided",
-    ]  # fmt: skip
-    assert found[5].reason == "supported: statement 1; not run: statement 2"
-    found = judged(tmp_path, missing, missing)
-    assert (found.verdict, found.reason) == ("not run", "no finished run of this kind")
+    cases = {
+        "supported": [true], "undecided": [open_], "2 refuted": [false] * 2, "1 supported, 1 refuted": [true, false],
+        "1 supported, 2 open": [true, open_, missing], "not run": [missing] * 2,
+    }  # fmt: skip
+    assert [judged(tmp_path, *parts).verdict for parts in cases.values()] == [*cases]
+    assert reason(judged(tmp_path, missing).statements[0]) == "no finished run of this kind"
 
 
 def test_q_is_p_adjusted_for_all_statements_that_were_measured_together(tmp_path):
@@ -100,10 +98,10 @@ def test_q_is_p_adjusted_for_all_statements_that_were_measured_together(tmp_path
     far, near = {"of": {"arch": "lstm"}, "above": 10}, {"of": {"arch": "lstm"}, "above": 53.5}
     for parts, factor in (([part], 1), ([part, missing], 1), ([part, far], 1), ([part, near], 2)):
         found = judged(tmp_path, *parts).statements[0]
-        assert 0.025 < found.estimate.p < 0.05
-        assert found.q == pytest.approx(factor * found.estimate.p)
+        assert 0.025 < found.p < 0.05
+        assert found.q == pytest.approx(factor * found.p)
         assert found.verdict == ("supported" if factor == 1 else "undecided")
-    assert "not told from 50" in found.reason
+    assert "not told from 50" in reason(found)
 
 
 def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_their_study(tmp_path):
@@ -111,17 +109,15 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
         values(tmp_path / "results" / "one", arch, *shares)
     values(tmp_path / "results" / "two", "lstm", 0.1, 0.2, 0.15, name="other")
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0})
-    lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0})
+    lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0}, id="L2")
     studies = read_studies(tmp_path / "results")
     evidence = gather_evidence([higher], studies)
-    [statement], [opposite] = (one.statements for one in judge([higher, lower], evidence))
+    statement, opposite = rows_of(judge([higher, lower], evidence))
     [same] = [pair.row for pair in compared(tmp_path / "results" / "one")
               if {pair.first.arch, pair.second.arch} == {"lstm", "cnn"}]  # fmt: skip
-    measured = statement.estimate
-    assert (measured.p, statement.q) == (same.p, same.q)
-    ends = {abs(same.low), abs(same.high)}
-    assert {abs(measured.interval.low), abs(measured.interval.high)} == ends
-    assert opposite.estimate.interval.mean == -measured.interval.mean
+    assert (statement.p, statement.q) == (same.p, same.q)
+    assert {abs(statement.low), abs(statement.high)} == {abs(same.low), abs(same.high)}
+    assert opposite.mean == -statement.mean
     assert (statement.verdict == "supported") == same.significant == (opposite.verdict == "supported")
 
 
@@ -134,9 +130,9 @@ def test_a_comparison_by_another_metric_than_the_table_has_the_family_of_the_tab
         tree["splits"]["test"]["metrics"]["bleu"] = 0.3
         edit_result(path.parent, **tree)
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}, where=own)
-    [statement] = judge([higher], gather_evidence([higher], read_studies(tmp_path)))[0].statements
-    assert statement.estimate.test == "Welch"
-    assert statement.q > statement.estimate.p
+    [statement] = rows_of(judge([higher], gather_evidence([higher], read_studies(tmp_path))))
+    assert statement.test == "Welch"
+    assert statement.q > statement.p
 
 
 def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tmp_path):
@@ -144,9 +140,9 @@ def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tm
     lost = result(4, arch="lstm", experiment="lstm", run="l4", status="diverged")
     write(tmp_path, {k: v for k, v in lost.items() if k != "splits"})
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "above": 20})
-    assert (found.verdict, found.reason[:10]) == ("undecided", "1 diverged")
+    assert (found.verdict, reason(found.statements[0])[:10]) == ("undecided", "1 diverged")
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "metric": "diverged", "below": 90})
-    assert (found.verdict, found.statements[0].estimate.interval.mean) == ("supported", 20)
+    assert (found.verdict, found.statements[0].mean) == ("supported", 20)
 
 
 def several_conditions(study, **seeds):
@@ -197,7 +193,7 @@ def test_conditions_with_different_data_or_batches_are_not_compared(tmp_path, ls
     configs(tmp_path, lstm=lstm, cnn=cnn)
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
     found = judged(tmp_path, part)
-    assert (found.verdict, found.reason) == ("not run", "no two runs share data and settings")
+    assert (found.verdict, reason(found.statements[0])) == ("not run", "no two runs share data and settings")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +211,7 @@ def test_two_presets_may_differ_in_some_settings(tmp_path, lstm, cnn):
             set_environments(folder, ENVIRONMENT | {"settings": {"arch": arch}})
     configs(tmp_path, lstm=lstm, cnn=cnn)
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
-    assert judged(tmp_path, part).statements[0].estimate.interval.method == "Welch"
+    assert judged(tmp_path, part).statements[0].interval == "Welch"
 
 
 def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_one_with_a_bound(tmp_path):
@@ -225,8 +221,8 @@ def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_on
             put(path, "config.yaml", json.dumps({"data": {"train_examples": amount}}))
     small, large = {"arch": "cnn", "data.train_examples": 100}, {"arch": "lstm", "data.train_examples": 1000}
     [found] = judged(tmp_path, {"of": large, "minus": small, "above": 0}).statements
-    assert found.estimate.interval.mean == pytest.approx(10)
-    assert (found.verdict, found.q) == ("supported", found.estimate.p)
+    assert found.mean == pytest.approx(10)
+    assert (found.verdict, found.q) == ("supported", found.p)
     [same] = judged(tmp_path, {"of": small, "minus": small | {"arch": "lstm"}, "above": 0}).statements
     assert same.verdict == "supported"
 
@@ -241,7 +237,7 @@ def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_pat
     ]
     found = judged(tmp_path, *parts, where={"task": "translation", "split": "corpus"})
     assert [one.verdict for one in found.statements] == ["supported", "refuted", "not run"]
-    assert subject(found.statements[0]) == "lstm minus cnn on translation corpus a"
+    assert about(found.statements[0]) == "lstm minus cnn on translation corpus a"
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 8])
@@ -287,30 +283,31 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     for part, mean in zip(parts, (0.504, 0.904, 0.104), strict=True):
         found = judged(tmp_path, part | {"is": mean, "within": 0.1}, metric="head_roles")
         assert found.verdict == "supported"
-        assert found.statements[0].estimate.interval.mean == pytest.approx(mean)
+        assert found.statements[0].mean == pytest.approx(mean)
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     difference = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
-    assert difference.statements[0].estimate.interval.mean == pytest.approx(0.8)
-    assert "lstm head 2 minus head 1 on scan length, measured by head_roles" in markdown([difference])
-    assert "measured: +0.800 [+0.774, +0.826] (n = 5)" in markdown([difference])
+    assert difference.statements[0].mean == pytest.approx(0.8)
+    row = "| lstm head 2 minus head 1 on scan length (measured by head_roles) | above 0.5 | +0.800 [+0.774, +0.826] |"
+    assert row in markdown([difference])
 
 
 def undecided(study, **rows):
     """The reason why a statement about rows of head_roles can't be decided; all texts can be written."""
     part = {"of": {"arch": "lstm"} | {f"rows.{key}": value for key, value in rows.items()}, "above": 0}
     found = judged(study, part, metric="head_roles")
-    assert f"above 0; {found.reason}" in markdown([found])
-    assert f"; {found.reason}" in text_of(listing([found], [], details=True))
+    why = reason(found.statements[0])
+    assert f"undecided ({why})" in markdown([found])
+    assert f"; {why}" in text_of(listing([found], [], details=True))
     assert found.verdict == "undecided"
-    return found.reason
+    return why
 
 
 def test_a_claim_about_an_instrument_is_not_run_until_it_was_measured(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF)
     found = judged(tmp_path, {"of": {"arch": "lstm", "rows.head": 1}, "above": 0}, metric="head_roles")
-    reason = f"not measured: `tfstudy measure {tmp_path} head_roles --save`"
-    assert (found.verdict, found.reason) == ("not run", reason)
-    assert f"| not run | It is so. | {reason} |" in markdown([found])
+    missing = f"not measured: `tfstudy measure {tmp_path} head_roles --save`"
+    assert (found.verdict, reason(found.statements[0])) == ("not run", missing)
+    assert f"| not run | It is so. | {missing} |" in markdown([found])
 
 
 def test_measurements_that_can_not_be_used_decide_nothing_and_the_reason_says_why(tmp_path):
@@ -332,4 +329,5 @@ def test_measurements_that_can_not_be_used_decide_nothing_and_the_reason_says_wh
     file.write_text(whole)
     first, second = ({"arch": arch, "rows.role": "next"} for arch in ("lstm", "cnn"))
     difference = {"of": first, "minus": second, "above": 0}
-    assert "different settings" in judged(tmp_path, difference, metric="head_roles").reason
+    [one] = judged(tmp_path, difference, metric="head_roles").statements
+    assert "different settings" in reason(one)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.example_claims import claim
 from tests.performance.example_measurements import MACHINE, record
-from tfstudy.analysis.claims import Evidence, judge
 from tfstudy.analysis.stats import fewest_values, median_interval
 from tfstudy.errors import UserError
-from tfstudy.report.evidence import ratio_subject
+from tfstudy.report.claims import about, claim_texts, reason
 
 PLACE = {"work": "training", "arch": "transformer", "length": 8, "width": 16, "batch": 2}
 NOISE = (1.0, 1.1, 0.9, 1.05, 0.95, 1.2, 0.8, 1.02, 0.98, 1.0, 1.1, 0.9)
@@ -26,7 +25,7 @@ def statement(of=None, over=None, **bounds):
 
 def judged(records, *statements, **more):
     one = claim(*statements, where=PLACE, **more)
-    return judge([one], Evidence([], {}, records))[0]
+    return claim_texts([one], [], records)[one.id]
 
 
 def pair(ratio, machine=MACHINE, n=12):
@@ -82,14 +81,14 @@ def test_a_ratio_of_speeds_is_judged_by_the_interval_of_its_median(bounds, verdi
     found = judged(pair(2), statement(**bounds))
     assert found.verdict == verdict
     [one] = found.statements
-    assert one.estimate.interval.low < 2 < one.estimate.interval.high
-    assert one.pair.of.variant == "default"
+    assert one.low < 2 < one.high
+    assert one.ratio.of.variant == "default"
 
 
 def test_ratios_are_of_the_same_round_so_that_load_does_not_matter():
     slower = (1, 5, 2, 9, 1, 3, 4, 1, 7, 2, 6, 8)
     records = [record(*slower), record(*(2 * s for s in slower), variant="explicit")]
-    found = judged(records, statement(above=1.99)).statements[0].estimate.interval
+    found = judged(records, statement(above=1.99)).statements[0]
     assert (found.low, found.mean, found.high) == (2, 2, 2)
 
 
@@ -99,13 +98,14 @@ def test_memory_and_flops_are_exact(quantity, ratio):
     sides = {"quantity": quantity}, {"quantity": quantity, "variant": "explicit"}
     found = judged(records, statement(*sides, **{"is": ratio, "within": 0.01}))
     assert found.verdict == "supported"
-    assert found.statements[0].estimate.interval[:4] == (ratio, ratio, ratio, 1)
+    [one] = found.statements
+    assert (one.mean, one.low, one.high, one.n) == (ratio, ratio, ratio, 1)
     assert judged(records, statement(*sides, above=ratio)).verdict == "refuted"
 
 
 def test_too_few_rounds_decide_nothing():
     found = judged(pair(2, n=5), statement(above=1))
-    assert (found.verdict, found.reason) == ("undecided", "5 of at least 6 repeats")
+    assert (found.verdict, reason(found.statements[0])) == ("undecided", "5 of at least 6 repeats")
 
 
 def test_only_measurements_of_one_command_with_as_many_repeats_are_compared():
@@ -114,7 +114,7 @@ def test_only_measurements_of_one_command_with_as_many_repeats_are_compared():
     assert judged([first[0], second[1]], statement(above=1)).verdict == "not run"
     assert judged([first[0], pair(2, n=11)[1]], statement(above=1)).verdict == "not run"
     both = judged([*second, *first], statement(above=1)).statements[0]
-    assert (both.pair.of.machine.started, both.unused) == ("2026-02-02", 1)
+    assert (both.ratio.of.machine.started, both.unused) == ("2026-02-02", 1)
 
 
 def test_a_record_is_found_by_all_that_the_statement_names_and_has_no_other_settings_of_training():
@@ -126,7 +126,7 @@ def test_a_record_is_found_by_all_that_the_statement_names_and_has_no_other_sett
     named = {"train.optimizer": "sgd"}
     found = judged(sgd, statement(named, {"variant": "explicit"} | named, above=1))
     assert found.verdict == "supported"
-    assert "transformer train.optimizer=sgd over" in ratio_subject(found.statements[0])
+    assert "transformer train.optimizer=sgd over" in about(found.statements[0])
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from tests.example_records import result, three_architectures, write
 from tests.example_tables import text_of
 from tfstudy.analysis import claims
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.report.claims import COLOURS, listing, study_claims
-from tfstudy.report.evidence import about, measured, verdict_table
+from tfstudy.report.claims import COLOURS, about, listing, markdown, study_claims
 
 # The command
 
@@ -24,11 +23,8 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     out = capsys.readouterr().out
     assert re.search(r"\| L23 \| theorem \|.*tested by tests/models/\S+\.py::", out)
     assert re.search(r"\| P14 \| not run \|.*: `tfstudy grid pcfg`", out)
-    assert re.search(
-        r"\| L3 \| mixed \|.*claimed: 15.8 ± 5; lstm minus .* \+13.9 \[.*; other statements: 1 undecided \| results \|",
-        out,
-    )
-    assert f"lstm [s0]({study.as_posix()}/scan-length/lstm/s0-lstm0), [s1](" in out
+    evidence = r"The Transformer gets 0\.1 % of scan length right; claimed: 15\.8"
+    assert re.search(rf"\| L3 \| 1 supported, 1 refuted, 1 open \|.*\| {evidence} \| results \|", out)
     assert tfstudy("claims", "L3", "L1", "--results", str(study), "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)["claims"]
     assert [one["id"] for one in found] == ["L3", "L1"]
@@ -64,47 +60,56 @@ SHARED = {"model.dim": 64, "data.train_length": "1-10"}
 )
 def test_what_two_conditions_share_stands_once(tmp_path, first, second, text):
     found = judged(tmp_path, {"of": first, "minus": second, "above": 0})
-    assert about(found.statements[0]) == f"exact match of {text}"
+    assert about(found.statements[0]) == text
 
 
-def test_a_comparison_of_unequal_numbers_of_seeds_names_both(tmp_path):
+# The evidence
+
+
+def evidence(folder, *statements, **more):
+    return judged(folder, *statements, **more).evidence
+
+
+def test_the_evidence_is_a_sentence_with_the_number_of_a_statement(tmp_path):
+    """Of the most frequent verdict among those that decide, and of these the first."""
+    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
+    values(study, "cnn", 0.1, 0.11, 0.12, 0.1, 0.1)
+    lstm, cnn = {"arch": "lstm"}, {"arch": "cnn"}
+    true, false, open_ = ({"of": lstm, "above": bound} for bound in (20, 80, 50))
+    assert evidence(study, true) == "The LSTM gets 50.0 % of scan length right; claimed: more than 20"
+    assert evidence(study, false, true, true) == evidence(study, open_, true)
+    assert evidence(study, true, false) == "The LSTM gets 50.0 % of scan length right; claimed: more than 80"
+    assert evidence(study, open_).endswith("claimed: more than 50 (undecided)")
+    differences = [{"of": one, "minus": other, "above": 0} for one, other in ((lstm, cnn), (cnn, lstm))]
+    assert [evidence(study, one) for one in differences] == [
+        "The LSTM is 39.4 points above the CNN on scan length; claimed: higher",
+        "The CNN is 39.4 points below the LSTM on scan length; claimed: higher",
+    ]
+    assert evidence(study, {"of": {"arch": "transformer"}, "above": 0}) == (
+        "no finished run of this kind: `tfstudy grid scan`"
+    )
+
+
+def test_a_fall_between_test_sets_is_called_one(tmp_path):
+    for seed, share in enumerate(NEAR_HALF):
+        one = result(seed, share)
+        part = one["splits"]["test"]
+        one["splits"]["test_long"] = part | {"metrics": part["metrics"] | {"exact_match": share / 5}}
+        write(tmp_path, one)
+    found = evidence(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "lstm", "test": "test_long"}, "above": 0})
+    assert found == "Exact match of the LSTM falls by 40.0 from scan length to test_long; claimed: a fall"
+
+
+def test_the_section_of_a_claim_has_a_row_for_each_statement(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF)
     values(tmp_path, "cnn", 0.1, 0.11, 0.12)
-    [statement] = judged(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}).statements
-    assert " (n = 5 and 3), q" in measured(statement)
-
-
-# The table
-
-
-def cells(verdict, details=""):
-    """The cells of the row of a claim."""
-    row = verdict_table([verdict], details).splitlines()[2]
-    return [cell.strip() for cell in row.strip("|").split(" | ")]
-
-
-def test_a_mixed_claim_shows_a_statement_of_each_kind_and_counts_the_others(tmp_path):
-    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
-    parts = [{"of": {"arch": "lstm"}, "above": bound} for bound in (90, -1, 20, 50)]
-    missing = {"of": {"arch": "cnn"}, "above": 0}
-    found = cells(judged(study, *parts, missing), details="claims.md")
-    assert found[:3] == ["[L1](claims.md#l1-mixed)", "mixed", "It is so."]
-    first, second, others = found[3].split("; ")
-    assert first.startswith("lstm on scan length: 5")
-    assert first.endswith(", claimed: above 90")
-    assert second.endswith(", claimed: above \N{MINUS SIGN}1")
-    assert others == "other statements: 1 supported, 1 undecided, 1 not run"
-    assert found[4] == "[here](here/README.md)"
-    assert cells(judged(study, *parts, missing))[::4] == ["L1", "here"]  # without a page of details nothing is a link
-
-
-def test_a_claim_that_was_not_run_or_lacks_runs_says_so(tmp_path):
-    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
-    parts = [{"of": {"arch": arch}, "above": 10} for arch in ("lstm", "cnn")]
-    found = cells(judged(study, *parts), details="claims.md")
-    assert (found[1], found[3]) == ("undecided", "supported: statement 1; not run: statement 2")
-    found = cells(judged(study, parts[1]), details="claims.md")
-    assert found == ["[L1](claims.md)", "not run", "It is so.", "no finished run of this kind: `tfstudy grid scan`", ""]
+    lstm, cnn, none = ({"arch": arch} for arch in ("lstm", "cnn", "transformer"))
+    parts = [{"of": lstm, "above": 20}, {"of": lstm, "minus": cnn, "above": 0}, {"of": none, "above": 0}]
+    text = markdown([judged(tmp_path, *parts)])
+    assert "| statement on scan length | claimed | measured | q | verdict |" in text
+    assert re.search(r"\n\| lstm \| above 20 \| 50.0 \[49.\d, 51.\d\] \| <.001 \| supported \|\n", text)
+    assert re.search(r"\n\| lstm minus cnn \| above 0 \| \+39.0 \[.*\] \(n = 3\) \| <.001 \| supported \|\n", text)
+    assert "\n| transformer | above 0 |  |  | not run (no finished run of this kind) |\n" in text
 
 
 # On a terminal
@@ -119,16 +124,16 @@ def refuted(tmp_path):
     return judged(tmp_path / "study", {"of": {"arch": "lstm"}, "is": 90.3, "within": 5}, UNRUN)
 
 
-def test_a_claim_has_its_verdict_and_reason_and_with_details_each_statement(refuted):
+def test_a_claim_has_its_verdict_and_evidence_and_with_details_each_statement(refuted):
     lines = text_of(listing([refuted], ["a note"], details=False)).splitlines()
-    assert lines[0].split() == ["L1", *refuted.verdict.split(), "It", "is", "so."]
-    assert lines[1].strip() == "refuted: statement 1; not run: statement 2"
+    assert " ".join(lines[0].split()) == "L1 1 refuted, 1 open It is so."
+    assert lines[1].strip() == "The LSTM gets 1.2 % of scan length right; claimed: 90.3"
     assert COLOURS.keys() == set(claims.VERDICTS)
     assert lines[-1] == "- a note"
     text = " ".join(text_of(listing([refuted], [], details=True)).split())
-    assert "exact match of lstm on scan length; 1.2 [" in text
-    assert "; claimed 90.3 ± 5; on the wrong side of 85.3" in text
-    assert "exact match of cnn on scan length; claimed 12.1 ± 5; no finished run" in text
+    assert "lstm on scan length; claimed 90.3 ± 5; 1.2 [" in text
+    assert "(n = 3), q < .001; on the wrong side of 85.3" in text
+    assert "cnn on scan length; claimed 12.1 ± 5; no finished run" in text
 
 
 # In the report of a study
@@ -140,12 +145,13 @@ def study(tmp_path):
 
 
 def test_claims_that_a_study_has_runs_for_are_judged(study, tmp_path):
-    found = {claim.id: claim for claim in study_claims(read_finished_runs(study))}
+    found = {one.claim.id: one for one in study_claims(read_finished_runs(study))}
     length = found["L3"]
-    assert len(length.evidence) == 3
-    assert length.evidence[0].startswith("undecided: lstm on scan length, claimed: 18.2 ± 5; measured: 21.5 [")
-    assert "1,000 parameters" in length.evidence[0]
-    assert {path.parent.name for path in length.runs} == {"lstm", "transformer"}
-    assert found["L5"].verdict == "measured in part"
+    assert length.verdict == "3 open"
+    assert length.evidence == "The LSTM gets 21.5 % of scan length right; claimed: 18.2 (undecided)"
+    assert {run.path.parent.name for one in length.statements for c in one.conditions for run in c.runs} == {
+        "lstm", "transformer",
+    }  # fmt: skip
+    assert found["L5"].verdict.endswith("open")
     assert "L2" not in found  # is on another split
     assert study_claims(read_finished_runs(write(tmp_path / "other", result(0, split="no_such")))) == []

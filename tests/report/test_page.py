@@ -10,6 +10,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_records import edit_result, result, three_architectures, write
 from tests.example_tables import rows
+from tfstudy.analysis.claim_files import Claim
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.report import page as pages
@@ -50,7 +51,7 @@ def published(tmp_path_factory):
     """A report with figures: its folder, the HTML, and its content."""
     folder = tmp_path_factory.mktemp("report")
     study, out = three_architectures(folder), folder / "out"
-    claim = ClaimText("L1", "It <learns>", "refuted", "all statements", ["a: 1 [0, 2]", "b"], "a book", [])
+    claim = ClaimText(Claim(id="L1", claim="It <learns>", source="a book"), "refuted", "It gets 1 % right; b")
     content = publish(read_finished_runs(study), out, [claim])
     return out, (out / "index.html").read_text(), content
 
@@ -103,7 +104,7 @@ def test_foreign_text_is_escaped(published):
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "It &lt;learns&gt;" in text
-    row = "| L1 | It &lt;learns> | **refuted** | all statements: (1) a: 1 [0, 2]; (2) b |"
+    row = "| L1 | It &lt;learns> | **refuted** | It gets 1 % right; b | a book |"
     assert row in (out / "report.md").read_text()
 
 

@@ -1,9 +1,9 @@
-"""Judge claims by the records: supported, refuted, mixed, undecided, or not run.
+"""Judge claims by the records: a frame with a row for each statement, and its numbers.
 
 A statement says between which bounds a mean over seeds lies, or a difference of two means; or it quotes a published
 figure. Its p value is that against the deciding bound: the violated one, or else the nearer one. It is decided if its q
 is below .05: supported if the mean is within the bounds, else refuted. With fewer than the minimum number of seeds, or
-if a run diverged, nothing is decided.
+if a run diverged, it is undecided.
 
 - A statement that one of two conditions is higher takes the comparison of their study by its metric as it is: the same
   difference, interval and q as in the table and figures.
@@ -12,13 +12,12 @@ if a run diverged, nothing is decided.
 - A statement that quotes a published figure is judged as in `analysis.published`.
 - Ratios of memory and FLOPs are exact: they have no p, and are within the bounds or not.
 
-A claim is supported if all its statements are, mixed if some are supported and others refuted, and refuted if all were
-run and all that were decided are refuted.
+The verdict on a claim is a count: `3 supported, 1 refuted, 2 open`.
 """
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,15 +25,14 @@ from tfstudy.analysis.claim_files import CONDITION_KEYS, Claim, Selector, Statem
 from tfstudy.analysis.estimates import (
     Estimate,
     NotMeasuredError,
-    Pair,
     estimate_comparison,
     estimate_ratio,
     estimate_statement,
     find_pair,
 )
-from tfstudy.analysis.frame import RunRecord, Study
+from tfstudy.analysis.frame import RunRecord, Study, as_frame
 from tfstudy.analysis.labels import IMPLIED, Condition, closest, distance
-from tfstudy.analysis.published import AGREES, DIFFERS, FigureVerdict, figure_of, judge_figure
+from tfstudy.analysis.published import AGREES, DIFFERS, figure_of, judge_figure
 from tfstudy.analysis.stats import ALPHA, EXACT, fewest_values, q_values, seeds_needed
 from tfstudy.analysis.summary import (
     BATCH_ORDER,
@@ -49,8 +47,12 @@ from tfstudy.analysis.summary import (
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 
-SUPPORTED, REFUTED, MIXED, UNDECIDED, NOT_RUN = VERDICTS = ("supported", "refuted", "mixed", "undecided", "not run")
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUPPORTED, REFUTED, UNDECIDED, NOT_RUN = VERDICTS = ("supported", "refuted", "undecided", "not run")
 AS_VERDICT = {AGREES: SUPPORTED, DIFFERS: REFUTED}  # the others have the same names
+OPEN = (UNDECIDED, NOT_RUN)
 
 
 class Evidence(NamedTuple):
@@ -59,37 +61,6 @@ class Evidence(NamedTuple):
     conditions: Sequence[Condition]
     comparisons: Mapping[tuple[str, str, str], Any]  # of each study's table, by both keys and the metric
     records: Sequence[Record] = ()  # of `tfstudy bench`
-
-
-class StatementVerdict(NamedTuple):
-    """The verdict on a statement, and the numbers it is based on."""
-
-    statement: Statement
-    verdict: str = ""
-    reasons: tuple[str, ...] = ()
-    conditions: tuple[Condition, ...] = ()  # of, minus
-    unused: int = 0  # number of other conditions that the statement selects
-    estimate: Estimate | None = None
-    q: float = math.nan  # p adjusted for the family; of a comparison, that of its study
-    published: FigureVerdict | None = None  # of a published figure
-    pair: Pair | None = None  # what a ratio was measured by
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons)
-
-
-class ClaimVerdict(NamedTuple):
-    """The verdict on a claim, and those on its statements."""
-
-    claim: Claim
-    verdict: str
-    reasons: tuple[str, ...]
-    statements: list[StatementVerdict]
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons)
 
 
 def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: Sequence[Record] = ()) -> Evidence:
@@ -111,98 +82,97 @@ def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: 
     return Evidence(known, comparisons, records)
 
 
-def judge(claims: Sequence[Claim], evidence: Evidence) -> list[ClaimVerdict]:
-    """Return the verdict on each claim, with one on each of its statements; their tests are one family."""
-    measured = [[measure(one, claim.minimum_seeds, evidence) for one in claim.statements] for claim in claims]
-    family = [one for own in measured for one in own if one.estimate and math.isnan(one.q)]
-    q = q_values([one.estimate.p for one in family if one.estimate])
+def judge(claims: Sequence[Claim], evidence: Evidence) -> "pd.DataFrame":
+    """Return a row for each statement of these claims, whose tests are one family.
+
+    Columns: `claim` (its id), `number` (from 1 within it), `statement`, `verdict`; `mean`, `low`, `high`, `n` and
+    `interval` (its method), of a mean, a difference or a ratio; `bound` (the deciding one), `inside` (whether the mean
+    is within the bounds), `p`, `test`, `q` (p adjusted; of a comparison, that of its study); `least` (the minimum
+    number of seeds, or of rounds), `more` (seeds that are needed besides), `diverged` (runs); `conditions` (of, minus),
+    `unused` (other conditions that it selects), `published` (the verdict on a figure), `ratio` (the records of a
+    ratio), `problem` (why nothing was measured). nan is what is unknown.
+    """
+    rows: list[dict[str, Any]] = [
+        {"claim": claim.id, "number": number, "statement": one} | measure(one, claim.minimum_seeds, evidence)
+        for claim in claims
+        for number, one in enumerate(claim.statements, 1)
+    ]
+    family = [row for row in rows if "mean" in row and "q" not in row]
+    q = q_values([row["p"] for row in family])
     level = ALPHA * max(1, (q < ALPHA).sum()) / max(1, np.isfinite(q).sum())
-    adjusted = iter(q)
-    out = []
-    for claim, own in zip(claims, measured, strict=True):
-        whole = [one._replace(q=float(next(adjusted))) if one.estimate and math.isnan(one.q) else one for one in own]
-        verdicts = [decide(one, one.estimate, claim.minimum_seeds, level) if one.estimate else one for one in whole]
-        if claim.statements:
-            out.append(ClaimVerdict(claim, *_claim_verdict(verdicts), verdicts))
-        else:
-            reasons = tuple(filter(None, (f"tested by {claim.tested_by}", claim.note)))
-            out.append(ClaimVerdict(claim, claim.shown_as, reasons, []))
-    return out
+    for row, adjusted in zip(family, q, strict=True):
+        row["q"] = float(adjusted)
+    return as_frame([UNMEASURED | row | (decide(row, level) if "mean" in row else {}) for row in rows])
 
 
-def _claim_verdict(statements: Sequence[StatementVerdict]) -> tuple[str, tuple[str, ...]]:
-    numbers = {verdict: [n for n, one in enumerate(statements, 1) if one.verdict == verdict] for verdict in VERDICTS}
-    if len(statements) == 1:
-        return statements[0].verdict, statements[0].reasons
-    if len(numbers[NOT_RUN]) == len(statements):
-        return NOT_RUN, tuple(dict.fromkeys(one.reason for one in statements))
-    if len(numbers[SUPPORTED]) == len(statements):
-        return SUPPORTED, (f"all {len(statements)} statements",)
-    reasons = tuple(
-        f"{verdict}: statement{'s' * (len(which) > 1)} {', '.join(map(str, which))}"
-        for verdict, which in numbers.items()
-        if which
-    )
-    if numbers[SUPPORTED] and numbers[REFUTED]:
-        return MIXED, reasons
-    return REFUTED if numbers[REFUTED] and not numbers[NOT_RUN] else UNDECIDED, reasons
+def verdict(statements: Sequence[Any]) -> str:
+    """Return the verdict on a claim by its rows: that of the only one, or `3 supported, 1 refuted, 2 open`."""
+    found = [one.verdict for one in statements]
+    if len({*found}) == 1 and (len(found) == 1 or found[0] == NOT_RUN):
+        return str(found[0])
+    counts = {name: found.count(name) for name in (SUPPORTED, REFUTED)} | {"open": sum(one in OPEN for one in found)}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def measure(statement: Statement, minimum_seeds: int, evidence: Evidence) -> StatementVerdict:
-    """Return a statement with its estimate, still without a verdict, or with the verdict if it has no estimate."""
+def measure(statement: Statement, minimum_seeds: int, evidence: Evidence) -> dict[str, Any]:
+    """Return the columns of a statement: its numbers without a verdict, or why there are none, with the verdict."""
     if statement.published:
         found = judge_figure(figure_of(statement.published), evidence.conditions)
-        verdict, own = AS_VERDICT.get(found.verdict, found.verdict), (found.condition,) if found.condition else ()
-        return StatementVerdict(statement, verdict, found.reasons, own, published=found)
+        own = (found.condition,) if found.condition else ()
+        return {"verdict": AS_VERDICT.get(found.verdict, found.verdict), "conditions": own, "published": found}
     if statement.over:
-        measured, others = find_pair(statement.of, statement.over, evidence.records)
-        if not measured:
-            return StatementVerdict(statement, NOT_RUN, ("no measurement of this kind",))
-        estimate = estimate_ratio(statement, measured)
-        return StatementVerdict(statement, unused=others, estimate=estimate, pair=measured)
+        ratio, others = find_pair(statement.of, statement.over, evidence.records)
+        if not ratio:
+            return {"verdict": NOT_RUN, "problem": "no measurement of this kind"}
+        return _columns(estimate_ratio(statement, ratio)) | {
+            "unused": others, "ratio": ratio, "least": fewest_values(),
+        }  # fmt: skip
     pair, unused = select_conditions(statement, evidence.conditions, minimum_seeds)
     if not pair:
-        reason = "no two runs share data and settings" if unused else "no finished run of this kind"
-        return StatementVerdict(statement, NOT_RUN, (reason,), unused=unused)
+        problem = "no two runs share data and settings" if unused else "no finished run of this kind"
+        return {"verdict": NOT_RUN, "problem": problem, "unused": unused}
+    lost = 0 if statement.metric == DIVERGED else sum(len(condition.diverged) for condition in pair)
+    known = {"conditions": pair, "unused": unused, "least": minimum_seeds, "diverged": lost}
     # what the table of the study says of which of two conditions is higher
     comparison = evidence.comparisons.get((pair[0].key, pair[-1].key, statement.metric))
     if statement.compares and comparison:
         estimate = estimate_comparison(statement.bounds, comparison, *pair)
         q = comparison.q if comparison.significant or not comparison.tested else max(ALPHA, comparison.q)
-        return StatementVerdict(statement, conditions=pair, unused=unused, estimate=estimate, q=q)
+        return known | _columns(estimate) | {"q": q}
     try:
-        estimate = estimate_statement(statement, pair)
+        return known | _columns(estimate_statement(statement, pair))
     except UserError as error:  # what an instrument measured can't be used
-        verdict = NOT_RUN if isinstance(error, NotMeasuredError) else UNDECIDED
-        return StatementVerdict(statement, verdict, (str(error),), pair, unused)
-    return StatementVerdict(statement, conditions=pair, unused=unused, estimate=estimate)
+        return known | {
+            "verdict": NOT_RUN if isinstance(error, NotMeasuredError) else UNDECIDED, "problem": str(error),
+        }  # fmt: skip
 
 
-def decide(judged: StatementVerdict, measured: Estimate, minimum_seeds: int, level: float = ALPHA) -> StatementVerdict:
-    """Return a statement that was measured with its verdict, given the minimum number of seeds.
+# the columns of a statement that was not measured
+UNMEASURED = {
+    "verdict": "", "mean": math.nan, "low": math.nan, "high": math.nan, "n": 0, "interval": "", "bound": math.nan,
+    "inside": False, "p": math.nan, "test": "", "q": math.nan, "least": 0, "more": 0, "diverged": 0, "conditions": (),
+    "unused": 0, "published": None, "ratio": None, "problem": "",
+}  # fmt: skip
+
+
+def _columns(found: Estimate) -> dict[str, Any]:
+    mean, low, high, n, method = found.interval
+    return {
+        "mean": mean, "low": low, "high": high, "n": n, "interval": method, "bound": found.bound,
+        "inside": found.inside, "p": found.p, "test": found.test, "effect": found.effect,
+    }  # fmt: skip
+
+
+def decide(row: Mapping[str, Any], level: float = ALPHA) -> dict[str, Any]:
+    """Return the verdict on what was measured, and how many more seeds are needed for one.
 
     `level` is the p up to which the document decides.
     """
-    side = "within the bounds" if measured.inside else f"on the wrong side of {measured.bound:g}"
-    n, bench = measured.interval.n, judged.pair is not None
-    if measured.interval.method == EXACT:
-        return judged._replace(verdict=SUPPORTED if measured.inside else REFUTED, reasons=(f"the ratio lies {side}",))
-    lost = sum(len(condition.diverged) for condition in judged.conditions)
-    if judged.statement.metric != DIVERGED and lost:
-        reasons = (f"{lost} diverged, and the mean would only be over the other runs",)
-        return judged._replace(verdict=UNDECIDED, reasons=reasons)
-    needed = seeds_needed(measured.effect, measured.test != "Welch", level) if judged.q >= ALPHA else None
-    more = max(1, needed - n) if needed else 0
-    least = fewest_values() if bench else minimum_seeds
-    if n < least:
-        further = () if bench else (f"about {max(least - n, more)} more needed",)
-        return judged._replace(
-            verdict=UNDECIDED, reasons=(f"{n} of at least {least} {'repeats' if bench else 'seeds'}", *further)
-        )
-    if not judged.q < ALPHA:
-        further = (f"about {more} more seed{'s' * (more != 1)} needed",) if more else ()
-        return judged._replace(verdict=UNDECIDED, reasons=(f"not told from {measured.bound:g}", *further))
-    return judged._replace(verdict=SUPPORTED if measured.inside else REFUTED, reasons=(side,))
+    needed = seeds_needed(row["effect"], row["test"] != "Welch", level) if row["q"] >= ALPHA else None
+    more = max(1, needed - row["n"]) if needed else 0
+    if row["interval"] == EXACT or (row["q"] < ALPHA and row["n"] >= row["least"] and not row.get("diverged")):
+        return {"verdict": SUPPORTED if row["inside"] else REFUTED}
+    return {"verdict": UNDECIDED, "more": max(row["least"] - row["n"], more)}
 
 
 # Conditions of a statement: selected by name and settings, never by their results

@@ -46,10 +46,6 @@ COMPARISON_HEADS = (
     "test set", "result", "difference", "95 % interval", "q", "test", "needed to decide",
 )  # fmt: skip
 CLAIM_HEADS = ("id", "claim", "verdict", "evidence", "source")
-IDS = {
-    "L": "L, such as L2: a statement of lecture notes on Transformers (EE 641 Unit 6, 2025)",
-    "P": "P, such as P7: a statement of a paper, named as its source",
-}
 PACKAGES = ("python", "torch", "lightning")  # that affect results most
 UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
 
@@ -156,14 +152,8 @@ def _errors(rows: Sequence[Condition]) -> Section:
 def _claims(claims: Sequence[ClaimText]) -> list[Section]:
     if not claims:
         return []
-
-    def evidence(claim: ClaimText) -> str:
-        statements = [f"({number}) {text}" for number, text in enumerate(claim.evidence, 1)]
-        return ": ".join(filter(None, (claim.reason, "; ".join(statements))))
-
-    rows = [(claim.id, claim.claim, f"**{claim.verdict}**", evidence(claim), claim.source) for claim in claims]
-    ids = [note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)]
-    blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items([*ids, *PROTOCOL], note=True)]
+    rows = [(one.claim.id, one.claim.claim, f"**{one.verdict}**", one.evidence, one.claim.source) for one in claims]
+    blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items(PROTOCOL, note=True)]
     title = f"{plural(len(claims), 'claim')} of which this study measured any statement"
     return [Section("Claims", [], {title: blocks}, markdown=True)]
 
@@ -311,7 +301,7 @@ def cited_papers(table: Table, claims: Iterable[ClaimText]) -> list[Paper]:
         for one in own
         for key in (one.figure.paper, one.figure.quoted_from)
     }
-    sources = [_plain(claim.source) for claim in claims]
+    sources = [_plain(one.claim.source) for one in claims]
     return [
         paper
         for key, paper in sorted(papers().items())
