@@ -15,7 +15,7 @@ from tests.example_jobs import COPYING
 from tests.example_study import finish_run, planned, start_run
 from tfstudy import tasks
 from tfstudy.experiment.api import RunOptions
-from tfstudy.launchers.batch import resumed_jobs, save_plan
+from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.store import failure_of, open_run
 from tfstudy.runs.writer import write_failure
@@ -42,7 +42,7 @@ def test_a_dry_run_lists_the_runs_with_what_varies_and_writes_nothing(capsys):
     assert lines[-2:] == ["4 runs, 0 finished", "no estimate: no similar run has finished yet"]
     assert tfstudy(*RATES, "--dry-run", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    lists = {"runs", "outdated", "unmeasured"}
+    lists = {"runs", "unequal", "outdated", "unmeasured"}
     assert found.keys() == {"pending", "parallel", "seconds", "total", "finished"} | lists
     assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
     assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}
@@ -51,6 +51,26 @@ def test_a_dry_run_lists_the_runs_with_what_varies_and_writes_nothing(capsys):
     assert "s3-" in out, "seeds can be set like any axis"
     assert "s5-" in out
     assert not list(Path().iterdir())
+
+
+def test_a_grid_says_before_training_what_is_unequal_between_its_architectures():
+    """Own sizes and training of one architecture are said in two lines; what varies in the same way for all is not."""
+
+    def said(**more) -> list[str]:
+        base = {"task": "sorting", "data": {"train_examples": 50, "eval_examples": 10}, "train": {"steps": 400}}
+        grid = {"base": base, "axes": {"arch": ["lstm", "mingru"]}, **more}
+        return list(grid_batch(grid, Path("results/s"), RunOptions(), 1).unequal)
+
+    untuned = "architectures differ in training: learning rate not tuned for mingru"
+    rates = {"arch": ["lstm", "mingru"], "train.learning_rate": [1e-4, 2e-4], "train.batch_size": [8, 16]}
+    assert said() == [untuned], "an architecture without a preset gets the size and the training of the others"
+    assert said(axes=rates) == []
+    own = {"model": {"hidden": 32}, "train": {"batch_size": 8, "learning_rate": 1e-4}, "data": {"train_examples": 60}}
+    size, terms = said(per=[{"when": {"arch": "mingru"}, "base": own}])
+    assert re.fullmatch(r"architectures differ in parameters by more than 5 %: lstm [\d,]+, mingru [\d,]+ .*%\)", size)
+    parts = ["train.batch_size 64 (lstm), 8 (mingru)", "train_examples 50 (lstm), 60 (mingru)"]
+    assert terms == f"architectures differ in training: {'; '.join(parts)}"
+    assert said(axes={"arch": ["mingru"]}) == []
 
 
 def test_a_grid_says_which_finished_runs_it_does_not_measure(capsys):

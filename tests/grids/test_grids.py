@@ -226,10 +226,10 @@ BASE = {"task": "copying", "data": {"train_examples": 20, "eval_examples": 5}, "
 def built(monkeypatch):
     """The architectures of the models that are built, and `data` for each data set."""
     names: list[str] = []
-    table = preparing.position_table
-    monkeypatch.setattr(preparing, "position_table", lambda *words: names.append(words[0]) or table(*words))
+    sizes = preparing.sizes
+    monkeypatch.setattr(preparing, "sizes", lambda *words: names.append(words[0]) or sizes(*words))
     monkeypatch.setattr("tfstudy.grids.expand.fingerprint", lambda task: names.append("data") or fingerprint(task))
-    preparing.checked_table.cache_clear()
+    preparing.checked_sizes.cache_clear()
     return names
 
 

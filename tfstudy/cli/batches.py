@@ -91,8 +91,8 @@ def run_batch(batch: Batch, executor: Executor) -> int:
 
 
 def _print_notes(batch: Batch) -> None:
-    """Print which finished runs are kept though they are outdated, or not measured as asked."""
-    for note in (*outdated_lines(batch), *unmeasured_lines(batch)):
+    """Print what is unequal between architectures, and which finished runs are outdated or not measured as asked."""
+    for note in (*batch.unequal, *outdated_lines(batch), *unmeasured_lines(batch)):
         print(note, flush=True)
 
 

@@ -9,6 +9,8 @@ from tfstudy.config.trees import Tree, configs, merge, read_yaml
 from tfstudy.errors import UserError, one_of
 from tfstudy.plugins import Plugin, presets_file
 
+REFERENCE = "transformer"  # gives its size and training settings to architectures without a preset
+
 
 def presets(task: str) -> dict[str, Tree]:
     """Return the presets of a task as name -> architecture -> sections; those shared by all tasks without a file.
@@ -64,6 +66,17 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
     `UserError` if the task and architecture have no preset of this name.
     """
     return {key: value for key, value in _find(task, arch, name).items() if key not in ("about", "differences")}
+
+
+def starting_point(task: str, arch: str, name: str = "default") -> Tree:
+    """Return the sections of a preset; those of the reference but its model for an architecture without a preset.
+
+    So its runs have the steps, batches and learning rate that the others have. `UserError` as in `preset`.
+    """
+    found = preset(task, arch, name)
+    if found or name != "default":
+        return found
+    return {key: section for key, section in preset(task, REFERENCE).items() if key != "model"}
 
 
 def about_preset(task: str, arch: str, name: str) -> str:

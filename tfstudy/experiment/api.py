@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import models, tasks
-from tfstudy.config.presets import preset as preset_of
+from tfstudy.config.presets import starting_point
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
@@ -144,7 +144,7 @@ def compose_config(
     seed: int | None = None,
     smoke: bool = False,
 ) -> RunConfig:
-    """Return a config: defaults, then the preset, the smoke settings, the given values, and the named arguments.
+    """Return a config: defaults, then `starting_point`, the smoke settings, the values and the named arguments.
 
     `UserError` for unknown names and impossible values.
     """
@@ -156,7 +156,7 @@ def compose_config(
         named["data"] = {"split": split}
     if seed is not None:
         named["seed"] = seed
-    settings = preset_of(task, arch, preset)
+    settings = starting_point(task, arch, preset)
     config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
     if settings.get("model"):
         return config

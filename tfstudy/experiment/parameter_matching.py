@@ -4,22 +4,18 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-import torch
-
 from tfstudy import models, tasks
-from tfstudy.config.presets import preset
+from tfstudy.config.presets import REFERENCE, preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge
 from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import needed_positions
-from tfstudy.experiment.prepare import position_table, with_positions
-from tfstudy.models.base import parameter_count
+from tfstudy.experiment.prepare import sizes, with_positions
 from tfstudy.tasks.base import check_examples
 
 TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
-REFERENCE = "transformer"  # the architecture whose size the others get where they have no preset
 
 Vocabularies = tuple[int, int]  # sizes, with the special tokens, of source and target
 
@@ -44,7 +40,7 @@ def match_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> T
 def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> tuple[Tree, int]:
     """Return the widths that give the number of parameters nearest to `wanted`, and that number."""
     plain = config.model.model_copy(update={"dropout": 0.0})  # the same cached result for any dropout
-    if position_table(config.arch, config.model, vocabularies):
+    if sizes(config.arch, config.model, vocabularies)[0]:
         plain = with_positions(plain, _positions(config.task, config.data.model_dump_json()))
     divisors = tuple(width_divisors(config).items())
     widths, count = _nearest(config.arch, plain.model_dump_json(), divisors, vocabularies, wanted)
@@ -75,9 +71,9 @@ def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
     named = {"task": task, "arch": REFERENCE, "data": settings.model_dump()}
     config = resolve(merge(preset(task, REFERENCE), named))
     model = config.model
-    if position_table(config.arch, config.model, vocabularies):
+    if sizes(config.arch, config.model, vocabularies)[0]:
         model = with_positions(model, _positions(task, data))
-    return _count(REFERENCE, model.model_dump(), vocabularies), vocabularies
+    return sizes(REFERENCE, model, vocabularies)[1], vocabularies
 
 
 @cache
@@ -86,18 +82,13 @@ def _positions(task: str, data: str) -> int:
     return needed_positions(tasks.build(task, tasks.find(task).Config.model_validate_json(data)))
 
 
-def _count(arch: str, model: Tree, vocabularies: Vocabularies) -> int:
-    kind = models.find(arch)
-    with torch.device("meta"):
-        return parameter_count(kind(kind.Config(**model), *vocabularies))
-
-
 @cache
 def _nearest(
     arch: str, text: str, divisors: Sequence[tuple[str, int]], vocabularies: Vocabularies, wanted: int
 ) -> tuple[Tree, int]:
     """Find the widths by bisection: first one factor for all, then one for those that have no heads to fit."""
-    model, divisor_of = models.find(arch).Config.model_validate_json(text).model_dump(), dict(divisors)
+    cls, divisor_of = models.find(arch).Config, dict(divisors)
+    model = cls.model_validate_json(text).model_dump()
     widths: Tree = {}
 
     def scaled(keys: Sequence[str], factor: float) -> Tree:
@@ -107,7 +98,7 @@ def _nearest(
 
     def count(candidate: Tree) -> int:
         key = tuple(candidate[k] for k in divisor_of if k in candidate)
-        counts[key] = counts.get(key) or _count(arch, model | candidate, vocabularies)
+        counts[key] = counts.get(key) or sizes(arch, cls(**model | candidate), vocabularies)[1]
         return counts[key]
 
     finer = [key for key in divisor_of if key != "dim"]

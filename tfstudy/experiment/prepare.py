@@ -61,8 +61,8 @@ class DataShape(NamedTuple):
         )
 
 
-def check(config: RunConfig, data: DataShape) -> None:
-    """Raise `UserError` if a value is allowed in its section but does not fit the data or another section."""
+def check(config: RunConfig, data: DataShape) -> int:
+    """Return the number of parameters; `UserError` if a value does not fit the data or another section."""
     if config.model.needs_one_vocabulary and not data.one_vocabulary:
         raise UserError(
             f"model.share_embeddings needs one vocabulary, but {config.task} has two: set model.share_embeddings=false"
@@ -75,7 +75,7 @@ def check(config: RunConfig, data: DataShape) -> None:
     _check_digits(config, data)
     _check_outputs(config, data)
     model = with_positions(config.model, data.positions).model_copy(update={"dropout": 0.0})  # cached for any dropout
-    available = checked_table(config.arch, model.model_dump_json(), data.vocabularies)
+    available, parameters = checked_sizes(config.arch, model.model_dump_json(), data.vocabularies)
     needed = 1 + config.decode.max_length
     if available is not None and needed > available:
         raise UserError(
@@ -84,6 +84,7 @@ def check(config: RunConfig, data: DataShape) -> None:
         )
     if config.eval.checkpoint == "best" and not data.validation:
         raise UserError("eval.checkpoint 'best' needs a validation split, but there is none")
+    return parameters
 
 
 def _check_digits(config: RunConfig, data: DataShape) -> None:
@@ -114,9 +115,9 @@ def _check_outputs(config: RunConfig, data: DataShape) -> None:
 
 
 @lru_cache(maxsize=1 << 14)
-def checked_table(arch: str, model: str, vocabularies: tuple[int, int]) -> int | None:
-    """Return the size of the table of learned positions; the model is built once for each shape."""
-    return position_table(arch, models.find(arch).Config.model_validate_json(model), vocabularies)
+def checked_sizes(arch: str, model: str, vocabularies: tuple[int, int]) -> tuple[int | None, int]:
+    """Return the `sizes` of a model, given as JSON, which is built once for each shape."""
+    return sizes(arch, models.find(arch).Config.model_validate_json(model), vocabularies)
 
 
 def sized_model(config: RunConfig, data: DataShape) -> ModelConfig:
@@ -139,10 +140,11 @@ def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
     return model if size is None or size >= needed else model.model_copy(update={"max_positions": needed})
 
 
-def position_table(arch: str, model: ModelConfig, vocabularies: tuple[int, int]) -> int | None:
-    """Return the size of the table of learned positions; None without one."""
+def sizes(arch: str, model: ModelConfig, vocabularies: tuple[int, int]) -> tuple[int | None, int]:
+    """Return the size of the table of learned positions (None without one), and the number of parameters."""
     with torch.device("meta"):  # without memory for the weights
-        return models.find(arch)(model, *vocabularies).max_positions
+        built = models.find(arch)(model, *vocabularies)
+    return built.max_positions, parameter_count(built)
 
 
 def check_output(arch: str, model: Model, data: TaskEncoder) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import tasks
-from tfstudy.config.presets import preset as preset_of
-from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, as_number, flatten, merge, unflatten
+from tfstudy.config.trees import Tree, as_number, flatten, unflatten
 from tfstudy.errors import UserError, one_of, quoted
+from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.spec import check_size, parse_seeds, validated
 from tfstudy.runs.identity import Identity, identify
@@ -70,6 +69,7 @@ class PlannedRun(NamedTuple):
     preset: str
     path: Path
     identity: Identity
+    parameters: int
 
     @property
     def finished(self) -> bool:
@@ -88,7 +88,8 @@ def plan(
     from tfstudy.experiment.prepare import DataShape, check
 
     data = {} if data is None else data
-    errors: dict[str, str] = {}  # of each config without its seed; empty if it is valid
+    errors: dict[str, str] = {}  # by config without its seed
+    sizes: dict[str, int] = {}  # in parameters, by config without its seed
     planned = []
     for config, preset in runs:
         data_key = f"{config.task} {config.data.model_dump_json()}"
@@ -98,17 +99,17 @@ def plan(
                 task = tasks.build(config.task, config.data)
                 check_examples(config.task, task)
                 data[data_key] = DataShape.of(task), fingerprint(task)
-            if experiment not in errors:
-                errors[experiment] = ""
-                check(config, data[data_key][0])
+            if experiment not in errors and experiment not in sizes:
+                sizes[experiment] = check(config, data[data_key][0])
         except UserError as error:
             errors[experiment] = str(error)
-        if not errors.get(experiment):
+        if experiment in sizes:
             versions = declared_versions(config.task, config.arch, config.data.split)
             identity = identify(config, data[data_key][1], versions)
-            planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity))
-    if problems := list(dict.fromkeys(text for text in errors.values() if text)):
-        raise UserError("\n".join(problems))
+            path = run_folder(root, study, config, identity)
+            planned.append(PlannedRun(config, preset, path, identity, sizes[experiment]))
+    if errors:
+        raise UserError("\n".join(dict.fromkeys(errors.values())))
     return planned
 
 
@@ -183,13 +184,7 @@ def _run(point: Point, smoke: bool) -> GridRun:
     name = str(tree.pop("preset", "default"))
     if "task" not in tree:
         raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
-    preset = preset_of(str(tree["task"]), str(tree.setdefault("arch", "transformer")), name)
-    config = resolve(merge(preset, SMOKE if smoke else {}, tree))
-    if not preset.get("model"):
-        from tfstudy.experiment.parameter_matching import with_reference_size
-
-        config = with_reference_size(config, tree)
-    return GridRun(config, name)
+    return GridRun(compose_config(str(tree["task"]), None, name, tree, smoke=smoke), name)
 
 
 def _name(point: Point, grid: Tree) -> str:

@@ -23,6 +23,7 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.experiment.code_versions import outdated_runs
 from tfstudy.grids.expand import GridRun, PlannedRun, expand, plan
+from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.launchers import Executor, ExecutorSettings, executor
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
@@ -46,6 +47,7 @@ class Batch(NamedTuple):
     jobs: list[Job]  # in the order of the grid
     seconds: dict[str, float]  # estimated, by path
     outdated: Mapping[Path, list[str]] = {}  # finished runs of the same settings by older code, with the reasons
+    unequal: Sequence[str] = ()  # lines on architectures that are not compared on equal terms
 
     @property
     def pending(self) -> list[Job]:
@@ -73,7 +75,15 @@ def grid_batch(
     shard_of((), shard)  # checks it before anything else
     planned = plan(expand(grid, smoke), study.parent, study.name)
     jobs = shard_of(jobs_of(planned, options, threads), shard)
-    return Batch(jobs, estimates(jobs), outdated_runs((run.path, run.identity) for run in planned))
+    outdated = outdated_runs((run.path, run.identity) for run in planned)
+    return Batch(jobs, estimates(jobs), outdated, unequal_terms(list(map(contender, planned))))
+
+
+def contender(run: PlannedRun) -> Contender:
+    """Return a planned run as what is compared with others."""
+    config = run.config
+    place = f"{config.task} {config.data.split}"
+    return Contender(place, config.arch, flatten(config.model_dump(mode="json")), run.parameters, run.preset)
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:

@@ -197,11 +197,11 @@ def forecast(batch: Batch, parallel: int) -> Listing:
             {"name": job.name, "path": job.path, "state": state, "settings": varied, "seconds": cost}
             for job, state, varied, cost in zip(batch.jobs, states, settings, costs, strict=True)
         ]
-        lines = {"outdated": outdated, "unmeasured": unmeasured}
+        lines = {"unequal": [*batch.unequal], "outdated": outdated, "unmeasured": unmeasured}
         return {"runs": runs, **counts, "parallel": parallel, "seconds": left, **lines}
 
     total = Text(f"{plural(counts['total'], 'run')}, {counts['finished']} finished", "bold")
-    return Listing([cells, "", total, *outdated, *unmeasured, *estimate], (), values)
+    return Listing([cells, "", total, *batch.unequal, *outdated, *unmeasured, *estimate], (), values)
 
 
 def outdated_lines(batch: Batch) -> list[str]:

@@ -6,7 +6,7 @@ from tempfile import TemporaryFile
 
 import yaml
 
-from tfstudy.config.presets import preset as preset_of
+from tfstudy.config.presets import starting_point
 from tfstudy.config.trees import Tree, merge
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import archive_name, write_atomically
@@ -39,7 +39,7 @@ def about(search: Search, score: TrialScore) -> str:
 def sections(search: Search, trial: Trial) -> Tree:
     """Return the settings of a trial that are not defaults; of data and evaluation only those of its preset."""
     request, full = search.request, trial.config.model_dump(mode="json")
-    preset = preset_of(request.task, trial.arch, request.preset)
+    preset = starting_point(request.task, trial.arch, request.preset)
     tree = merge(
         {key: preset[key] for key in ("data", "eval") if key in preset},
         {key: trial.tree.get(key, {}) for key in SEARCHED},

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tfstudy import models, tasks
-from tfstudy.config.presets import preset as preset_of
+from tfstudy.config.presets import starting_point
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
@@ -180,7 +180,7 @@ def _base(request: SearchRequest, arch: str) -> Tree:
     widths = [key for key in settings.get("model", {}) if key in models.find(arch).widths]
     if request.parameters and widths:
         raise UserError(f"--match-params determines the widths, so --set can't include 'model.{widths[0]}'")
-    return merge(preset_of(request.task, arch, request.preset), settings, named)
+    return merge(starting_point(request.task, arch, request.preset), settings, named)
 
 
 def _check_validated(request: SearchRequest, config: RunConfig) -> None:
