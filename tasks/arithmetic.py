@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import Example, Tag, Tokens
+from tfstudy.tasks.base import Example, Tokens
 from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig, random_number
 
 SYMBOL = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
@@ -80,12 +80,6 @@ def quotients(number: int, divisor: int) -> Iterator[Tokens]:
         yield (str(quotient), *str(rest))
 
 
-def remainders(number: int, divisor: int) -> Iterator[Tokens]:
-    """Yield only the remainders of long division."""
-    for _, *rest in quotients(number, divisor):
-        yield tuple(rest)
-
-
 def scratchpad(left: int, symbol: str, right: int, modulus: int | None) -> Tokens:
     """Return the steps of the written method separated by commas, digits in the order of computation.
 
@@ -93,7 +87,7 @@ def scratchpad(left: int, symbol: str, right: int, modulus: int | None) -> Token
     """
     steps: Iterator[Tokens]
     if modulus:
-        steps = iter([*remainders(left, modulus), *remainders(right, modulus)])
+        steps = (tuple(rest) for number in (left, right) for _, *rest in quotients(number, modulus))
     elif symbol == "*":
         steps = products(left, right)
     elif symbol == "/":
@@ -159,9 +153,20 @@ class Arithmetic(Scratchpad):
         if symbol == "/" and right == 0:
             return None
         width = self._width(length)
-        modulus = ("mod", *self._digits(self.config.modulus, width)) if modular else ()
-        source = (*self._digits(left, width), symbol, *self._digits(right, width), *modulus, "=")
-        return Drawn(source, self._target(left, symbol, right, width), self._tags(left, symbol, right))
+        modulus = self.config.modulus if modular else None
+        suffix = ("mod", *self._digits(modulus, width)) if modulus else ()
+        source = (*self._digits(left, width), symbol, *self._digits(right, width), *suffix, "=")
+        reverse, tags = self.config.reverse_output, {"digits_left": len(str(left)), "digits_right": len(str(right))}
+        if symbol == "/":
+            quotient, remainder = divmod(left, right)
+            answer = (*self._digits(quotient, width, reverse), "r", *self._digits(remainder, width, reverse))
+        else:
+            result = RESULT[symbol](left, right)
+            answer = self._digits(result % modulus if modulus else result, width, reverse)
+        target = self.with_steps(answer, lambda: scratchpad(left, symbol, right, modulus))
+        if modular:
+            return Drawn(source, target, {**tags, "operator": symbol})
+        return Drawn(source, target, {**tags, "carries": sum(carries(left, symbol, right))} if symbol in "+-" else tags)
 
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
         """Return, at each digit of a sum or difference, whether its column carries or borrows (1) or not (0)."""
@@ -198,27 +203,6 @@ class Arithmetic(Scratchpad):
         text = str(abs(number)).zfill(width)
         sign = ("-",) if number < 0 else ()
         return (*sign, *(text[::-1] if last_first or self.config.format == "reversed" else text))
-
-    def _target(self, left: int, symbol: str, right: int, width: int) -> Tokens:
-        modulus = self.config.modulus if self.config.split == "modular" else None
-        return self.with_steps(
-            self._answer(left, symbol, right, width, modulus), lambda: scratchpad(left, symbol, right, modulus)
-        )
-
-    def _answer(self, left: int, symbol: str, right: int, width: int, modulus: int | None) -> Tokens:
-        reverse = self.config.reverse_output
-        if symbol == "/":
-            quotient, remainder = divmod(left, right)
-            return (*self._digits(quotient, width, reverse), "r", *self._digits(remainder, width, reverse))
-        result = RESULT[symbol](left, right)
-        return self._digits(result % modulus if modulus else result, width, reverse)
-
-    def _tags(self, left: int, symbol: str, right: int) -> dict[str, Tag]:
-        """Return the digits of both operands; also the operator (modular) or the carries (sums and differences)."""
-        sides: dict[str, Tag] = {"digits_left": len(str(left)), "digits_right": len(str(right))}
-        if self.config.split == "modular":
-            return sides | {"operator": symbol}
-        return sides | {"carries": sum(carries(left, symbol, right))} if symbol in "+-" else sides
 
     def digits(self) -> frozenset[str]:
         return frozenset("0123456789") if self.config.format == "reversed" else frozenset()

@@ -214,7 +214,8 @@ class Pcfg(Generated):
             case "systematicity":
                 return _with_pairs(drawn, split == WITH_PAIRS)
             case "substitutivity_equally_distributed":
-                return Drawn(tuple(_maybe_synonym(random, token) for token in drawn.source), drawn.value)
+                half = (t in HAVE_SYNONYMS and random.random() < 0.5 for t in drawn.source)  # of their occurrences
+                return Drawn(tuple(t + SUFFIX * s for t, s in zip(drawn.source, half, strict=True)), drawn.value)
             case "substitutivity_primitive" if length == 1:
                 return Drawn(*self._primitive(random, drawn))
         return Drawn(*drawn)
@@ -254,11 +255,6 @@ def _with_pairs(drawn: Expression, wanted: bool) -> Drawn | None:
         return None
     tags: dict[str, Tag] = {"pair": " ".join(pairs[0]) if len(pairs) == 1 else "several"} if wanted else {}
     return Drawn(*drawn, tags)
-
-
-def _maybe_synonym(random: Random, token: str) -> str:
-    """Return a function's synonym for half of its occurrences."""
-    return token + SUFFIX if token in HAVE_SYNONYMS and random.random() < 0.5 else token
 
 
 def _without_synonyms(random: Random, drawn: Expression) -> Drawn | None:
