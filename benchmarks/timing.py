@@ -1,6 +1,7 @@
 """What the benchmarks share: arguments, a prepared preset, alternating measurements and their table."""
 
 import argparse
+import logging
 import resource
 import statistics
 import time
@@ -15,7 +16,6 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
 from tfstudy.experiment.prepare import Prepared, prepare
-from tfstudy.training.fit import quiet
 
 Measurements = dict[str, list[float]]  # by method, one for each round
 
@@ -54,6 +54,12 @@ def arguments(description: str | None, archs: bool = True, sizes: bool = False) 
     quiet()
     warnings.filterwarnings("ignore", ".*(does not have many workers|GPU available|lr_scheduler.step).*")
     return chosen
+
+
+def quiet() -> None:
+    """Suppress the messages in which Lightning describes itself and advertises other products."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", ".*LeafSpec.*")
 
 
 def scan(arch: str, model: Mapping[str, Any] | None = None, **train: Any) -> Prepared:

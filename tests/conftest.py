@@ -23,9 +23,10 @@ settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)
-def _no_plugins_of_other_tests() -> None:
-    """`--plugin` stays in the environment of a process, and so in the tests that follow on the same worker."""
+def _clean_environment() -> None:
+    """No plug-ins of the tests before on the same worker, and no width: xdist sets that of its terminal."""
     os.environ.pop(plugins.VARIABLE, None)
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ SMALL = {
     "data": {"train_examples": 200, "eval_examples": 20},
     "eval": {"max_examples": 16},
 }
-CONFIGURED = ("tfstudy.experiment.api", "tfstudy.grids.expand", "tfstudy.tuning.search")  # what resolves new configs
+CONFIGURED = ("tfstudy.experiment.api", "tfstudy.tuning.search")  # what resolves new configs
 FIRST = {"README.md", "tutorial.md", "own-task.md"}
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 BLOCKS = {page: list(blocks(page)) for page in PAGES} | {page: list(cells(page)) for page in NOTEBOOKS}

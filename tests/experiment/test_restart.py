@@ -35,7 +35,7 @@ def test_the_same_command_twice_does_no_work_and_says_so(finished_run, capsys):
     out, err = capsys.readouterr()
     assert f"{folder()}" in out
     assert "already finished" in err
-    assert "--restart" in err
+    assert "a restart runs it again" in err
     assert "reverse short, lstm" in out, "the result is shown again"
     after = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
     assert after == before
