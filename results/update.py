@@ -20,6 +20,8 @@ RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table
     "scan": ["--baseline", "lstm"],
     "scan-simple": [],
+    "cogs": [],
+    "state-tracking": [],
     "scan-mcd": ["--baseline", "lstm"],
     "scan-templates": ["--baseline", "lstm"],
     "dessi-2019": [],
@@ -50,6 +52,8 @@ FIGURES = (  # file, then the command that draws it
     ("scan-mcd/exact-match.png", "plot", "scan-mcd"),
     ("scan-templates/exact-match.png", "plot", "scan-templates"),
     ("scan-simple/learning.png", "plot", "scan-simple", "--kind", "learning"),
+    ("state-tracking/lengths.png", "plot", "state-tracking"),
+    ("cogs/categories.png", "plot", "cogs", "--kind", "slices", "--tag", "category"),
     ("warmup/settings.png", "plot", "warmup", "--kind", "settings"),
     ("blocks/settings.png", "plot", "blocks", "--kind", "settings"),
     ("positions/settings.png", "plot", "positions", "--kind", "settings"),
