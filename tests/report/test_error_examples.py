@@ -109,11 +109,15 @@ def summarized(study):
 def test_a_summary_gives_the_same_shares_as_predictions_and_is_enough(tmp_path, capsys):
     study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
     shares = [{"correct": 50.0, "stops early": 50.0}] * 2
-    assert shares_by_seed(rows(study)[0])[["correct", "stops early"]].to_dict("records") == shares
+    found = shares_by_seed(rows(study)[0])
+    assert found[["correct", "stops early"]].to_dict("records") == shares
+    assert not found.drop(columns=["correct", "stops early"]).to_numpy().any(), "no other kind"
     summarized(study)
     for file in study.glob("*/*/*/predictions/*"):
         file.unlink()
-    assert shares_by_seed(rows(study)[0])[["correct", "stops early"]].to_dict("records") == shares
+    found = shares_by_seed(rows(study)[0])
+    assert found[["correct", "stops early"]].to_dict("records") == shares
+    assert not found.drop(columns=["correct", "stops early"]).to_numpy().any(), "no other kind"
     assert capsys.readouterr().err == ""
 
 

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
 from tests.example_plots import colour, drawn, legend, runs, texts
@@ -89,12 +90,17 @@ def translation(seed, bleu, baselines):
 
 
 def test_trivial_systems_are_lines_through_the_rows_of_their_test_set(tmp_path):
-    for baselines, shown in ((WITH, [1.0, 12.5]), ({}, [])):
+    for baselines, shown in ((WITH, [(1.0, ":"), (12.5, "--")]), ({}, [])):
         study = write(tmp_path / str(len(shown)), *(translation(seed, 0.17, baselines) for seed in range(3)))
         figure = drawn(study, "split")
         [axes] = figure.axes
         drawn_lines = [one for one in axes.collections if to_hex(one.get_edgecolor()[0]) == to_hex(TRIVIAL_COLOUR)]
-        assert [one.get_segments()[0][0][0] for one in drawn_lines] == shown
+        assert [one.get_segments()[0][0][0] for one in drawn_lines] == [value for value, _ in shown]
+        for one, (_, style) in zip(drawn_lines, shown, strict=True):
+            assert (
+                one.get_linestyle()
+                == LineCollection([], linestyles=style, linewidths=one.get_linewidth()).get_linestyle()
+            )
         names = [text for text in legend(figure) if "trivial" in text]
         assert names == [f"trivial system: {name}" for name in baselines]
         assert axes.get_xlim() == pytest.approx((-0.6, 20.6))
