@@ -27,7 +27,7 @@ SETTINGS = {
 COMMAND = ["--arch", "lstm", "--accelerator", "cpu", *(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}"))]
 REASON = "training version 1, now 2"
 DATA = ROOT.parent / "shared" / "data"
-NEED_OFFICIAL = ("scan-mcd", "scan-simple")  # studies of the official files of SCAN
+FILES = {"scan-mcd": "scan", "scan-simple": "scan", "cogs": "pairs/cogs-variable-free"}  # of studies of given files
 NEED_CORPORA = (
     "translation-checkpoints",
     "translation-corpora",
@@ -132,8 +132,8 @@ def test_the_grids_of_committed_studies_have_nothing_left_to_run_but_those_calle
     (tmp_path / "corpora").symlink_to(DATA / "translation")
     grids = {}
     for name in DOCUMENTS["TABLES"]:
-        if DATA.exists() or name not in (*NEED_CORPORA, *NEED_OFFICIAL):
-            roots = [f"data.root={DATA / 'scan'}"] if name in NEED_OFFICIAL else []
+        if DATA.exists() or name not in (*NEED_CORPORA, *FILES):
+            roots = [f"data.root={DATA / FILES[name]}"] if name in FILES else []
             grids[name] = expand(load_grid(name, set_=roots))
     with contextlib.chdir(tmp_path):  # one plan for all: data that studies share are built once
         paths = iter([run.path for run in plan([run for runs in grids.values() for run in runs], tmp_path, "any")])
