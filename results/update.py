@@ -18,6 +18,7 @@ from tfstudy.runs.store import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table
+    "tasks": [],
     "scan": ["--baseline", "lstm"],
     "scan-simple": [],
     "cogs": [],
@@ -46,6 +47,7 @@ TABLES = {  # by study: the options of its table
 UNFINISHED: tuple[str, ...] = ()  # some runs of their grids are missing
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 FIGURES = (  # file, then the command that draws it
+    ("tasks/exact-match.png", "plot", "tasks"),
     ("scan/differences.png", "plot", "scan", "--kind", "differences"),
     ("scan/errors.png", "plot", "scan", "--kind", "errors"),
     ("scan/exact-match.png", "plot", "scan", "dessi-2019"),
