@@ -10,6 +10,7 @@ from tfstudy.config.presets import differences
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
+from tfstudy.grids.expand import contrasts_of
 from tfstudy.launchers import Executor, ExecutorSettings, Job
 from tfstudy.launchers.batch import (
     Batch,
@@ -27,20 +28,20 @@ from tfstudy.report.grids import BatchProgress, forecast, outdated_lines, unmeas
 from tfstudy.report.markup import plural
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.files import results_words
-from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, RunStatus, study_runs
+from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, RunStatus, planned_contrasts, study_runs
 
 
 def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> int:
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
     with running(settings) as executor:
-        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke, shard))
+        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke, shard), contrasts_of(grid))
         return run_batch(batch, executor)
 
 
 def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> None:
     """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
     slurm = Slurm(settings)
-    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke, shard))
+    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke, shard), contrasts_of(grid))
     _print_notes(batch)
     if not (pending := batch.pending):
         print(f"all {plural(len(batch.jobs), 'run')} already finished ({study})")
@@ -54,12 +55,14 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
     )
 
 
-def _recorded(batch: Batch) -> Batch:
-    """Return the jobs of a grid after their plan is saved and their runs in other studies are copied."""
-    save_plan(batch.jobs)
+def _recorded(batch: Batch, contrasts: Sequence[tuple[Tree, Tree]]) -> Batch:
+    """Return the jobs of a grid after their runs in other studies are copied and their plan is saved."""
     if copied := copy_finished(batch.pending):
         root = batch.jobs[0].study.parent
         print(f"{plural(len(copied), 'finished run')} copied from other studies in {root}", flush=True)
+    save_plan(batch.jobs, contrasts)
+    if batch.jobs and (late := sum(pair not in planned_contrasts(batch.jobs[0].study) for pair in contrasts)):
+        print(f"{plural(late, 'contrast')} not recorded: a run had finished before", flush=True)
     return batch
 
 

@@ -30,7 +30,7 @@ from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.find import studies
 from tfstudy.runs.pack import write_files
-from tfstudy.runs.status import PLANS, RunStatus, planned_runs
+from tfstudy.runs.status import PLANS, RunStatus, planned_contrasts, planned_runs
 from tfstudy.runs.store import is_finished, last_start, read_config, read_result
 from tfstudy.runs.studyfile import exists, names_in, packed_in
 
@@ -105,21 +105,24 @@ def shard_of(jobs: Sequence[Job], shard: str) -> list[Job]:
     return list(jobs)[int(match[1]) - 1 :: int(match[2])]
 
 
-def save_plan(jobs: Sequence[Job]) -> None:
+def save_plan(jobs: Sequence[Job], contrasts: Sequence[tuple[Tree, Tree]] = ()) -> None:
     """Write the planned runs into the study's folder, so that those that have not started are shown and can be resumed.
 
-    A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
-    can't be written.
+    A plan of the same configs is replaced: after a change of code its runs have other names. Contrasts are recorded
+    only while no run has finished. `UserError` if the folder can't be written.
     """
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
     found = {"runs": {job.name: job.options.preset for job in jobs}, "configs": {job.name: job.config for job in jobs}}
+    named = planned_contrasts(jobs[0].study) if any(job.finished for job in jobs) else contrasts
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
-            write_atomically(plans / f"{digest}.json", json.dumps(found, separators=(",", ":")).encode())
+            write_atomically(
+                plans / f"{digest}.json", json.dumps(found | {"contrasts": named}, separators=(",", ":")).encode()
+            )
     except OSError as error:
         raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 

@@ -5,7 +5,7 @@ And on its conditions: trivial systems, outputs that were cut, sizes, and settin
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import models, tasks
 from tfstudy.analysis.frame import RunRecord, Study
@@ -13,7 +13,7 @@ from tfstudy.analysis.labels import Condition, preset_text
 from tfstudy.analysis.published import SIGN_NOTE, Quotation
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.config.presets import preset
-from tfstudy.report.markup import count_range, plural, several
+from tfstudy.report.markup import count_range, plural, q_equals, several, with_interval
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import SplitScores
 from tfstudy.runs.store import read_environments
@@ -84,6 +84,13 @@ def table_notes(
     }  # fmt: skip
     notes = [Note(kind, text) for kind, texts in kinds.items() for text in texts]
     return [*notes, *_runs(runs, rows), *(Note(LEFT_OUT, text) for text in study.left_out_notes())]
+
+
+def contrast_note(one: Mapping[str, Any]) -> str:
+    """Return the line of a row of `summary.contrasts`."""
+    measured = with_interval(one["difference"], one["low"], one["high"], "+")
+    names = f"{one['first']} minus {one['second']} on {one['test_set']}"
+    return f"contrast named before the runs: {names}: {measured} ({q_equals(one['q'])} among the contrasts)"
 
 
 def first_notes(rows: "pd.DataFrame", notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:

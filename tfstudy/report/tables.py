@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.analysis import labels
+from tfstudy.analysis import labels, summary
 from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import SIGN_NOTE, Quotation, beside, papers
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, sort_key, swapped
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report.markup import csv_cell, json_text, number, p_value, plural, with_interval
-from tfstudy.report.notes import Note, first_note, first_notes, table_notes
+from tfstudy.report.notes import Note, contrast_note, first_note, first_notes, table_notes
 from tfstudy.report.render import Cells, Written, fits, render, show, text_width
 from tfstudy.report.wide import aligned, cited, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
+from tfstudy.runs.status import planned_contrasts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,7 @@ class Table(NamedTuple):
     shown: Sequence[str] = ()  # the keys of the columns
     fixed: bool = False  # whether they were asked for
     notes: Sequence[Note] = ()
+    contrasts: Sequence[dict[str, Any]] = ()  # see `summary.contrasts`
 
 
 def read_table(
@@ -139,7 +141,7 @@ def build_table(
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("baseline", f"{text}examples and amount of training data"))
-    return table._replace(notes=notes)
+    return table._replace(notes=notes, contrasts=summary.contrasts(found, compared, planned_contrasts(study.root)))
 
 
 def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:
@@ -303,8 +305,8 @@ def _figure(one: Quotation) -> dict[str, Any]:
 
 def to_json(table: Table) -> str:
     """Return all values, the folder of each run, and the notes."""
-    notes = [note.text for note in table.notes]
-    return json_text({"baseline": table.baseline or None, "rows": values(table), "notes": notes})
+    tree = {"baseline": table.baseline or None, "rows": values(table), "notes": [note.text for note in table.notes]}
+    return json_text(tree | ({"contrasts": table.contrasts} if table.contrasts else {}))
 
 
 def to_csv(table: Table) -> str:
@@ -348,9 +350,10 @@ def shown_notes(table: Table, printed: Sequence[Cells], all_of_them: bool) -> li
     """Return the notes of a table as texts: all, or those that a reader needs first."""
     long = any(key in cells.heads for cells in printed for key in QUOTED[1:])  # else it quotes only the main metric
     quoted = quotations(table) if long else [one for own in table.rows["published"] for one in own]
+    named = map(contrast_note, table.contrasts)
     if not all_of_them:
-        return first_notes(table.rows, table.notes, quoted)
-    return [*[SIGN_NOTE] * any(not one.same_settings for one in quoted), *(note.text for note in table.notes)]
+        return [*first_notes(table.rows, table.notes, quoted), *named]
+    return [*named, *[SIGN_NOTE] * any(not one.same_settings for one in quoted), *(note.text for note in table.notes)]
 
 
 class StudyTable:

@@ -6,10 +6,11 @@ interrupted.
 """
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +31,7 @@ class Plan(msgspec.Struct):
     """A file in `PLANS`: the runs of a grid."""
 
     runs: dict[str, str]  # name and preset
+    contrasts: list[tuple[dict[str, Any], dict[str, Any]]] = []  # that its file named before a run had finished
 
 
 PLAN = msgspec.json.Decoder(Plan)
@@ -63,11 +65,19 @@ def study_runs(study: Path) -> list[RunStatus]:
 
 def planned_runs(study: Path) -> dict[str, str]:
     """The runs that the study's grids planned: name and preset. Damaged plans are ignored."""
-    planned: dict[str, str] = {}
+    return {name: preset for plan in _plans(study) for name, preset in plan.runs.items()}
+
+
+def planned_contrasts(study: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Pairs of conditions, by their settings, that the study's grids named before their runs."""
+    every = [pair for plan in _plans(study) for pair in plan.contrasts]
+    return [pair for number, pair in enumerate(every) if pair not in every[:number]]
+
+
+def _plans(study: Path) -> Iterator[Plan]:
     for path in sorted((study / PLANS).glob("*.json")):
         with suppress(OSError, BrokenError, *UNREADABLE):
-            planned |= PLAN.decode(read_file(path, MAX_PLAN)).runs
-    return planned
+            yield PLAN.decode(read_file(path, MAX_PLAN))
 
 
 def run_status(path: Path) -> RunStatus | None:
