@@ -97,6 +97,18 @@ class Task(ABC):
     def examples(self, split: str) -> Sequence[Example]:
         """Return the examples of one split, always in the same order."""
 
+    @property
+    def redraws(self) -> bool:
+        """Whether every pass over the train split has other examples, those of `redrawn`."""
+        return False
+
+    def redrawn(self, number: int, seed: int, progress: float) -> Sequence[Example]:
+        """Return as many train examples as the train split has, for pass `number` of a run with this seed.
+
+        `progress` is the share of training before this pass, in [0, 1].
+        """
+        return self.examples(self.splits().train)
+
     def at_length(self, length: int) -> Sequence[Example]:
         """Return new examples of this length, which may exceed the lengths of all splits; empty if unsupported."""
         return ()

@@ -89,6 +89,12 @@ class GeneratedConfig(TaskConfig):
     repeat_sources: bool = Field(
         False, description="draw train sources with replacement, so that short lengths, which have few, are as frequent"
     )
+    redraw: bool = Field(
+        False, description="draw new train examples, with replacement, for every pass over as many as train_examples"
+    )
+    curriculum: float = Field(
+        0, ge=0, le=1, description="share of training in which the longest train length grows to its end; needs redraw"
+    )
 
 
 class Generated(Task):
@@ -97,6 +103,8 @@ class Generated(Task):
 
     A hash of the source assigns 10 % of the sources of the train lengths to validation and 10 % to testing. So short
     lengths, which have few sources, are held out as well, and drawing more examples never moves one between splits.
+    With `redraw` the examples of train, from which the vocabulary is made, are replaced by others at every pass, as
+    Deletang et al. 2022 (arXiv 2207.02098) train; with `curriculum` their lengths grow.
     """
 
     Config: ClassVar[type[TaskConfig]] = GeneratedConfig
@@ -133,6 +141,8 @@ class Generated(Task):
             if not unset and self.config.split not in schemes:
                 needed = " or ".join(schemes)
                 raise UserError(f"data.{key} needs data.split={needed}, but it is {self.config.split}")
+        if self.config.curriculum and not self.config.redraw:
+            raise UserError(f"data.curriculum={self.config.curriculum:g} needs data.redraw=true")
         train, *tests = self.all_spans
         for number, span in enumerate(self.all_spans):
             key = "test_length" if number else "train_length"
@@ -183,6 +193,20 @@ class Generated(Task):
             self._examples[split] = self._distinct(split, span, number)
         return self._examples[split]
 
+    @property
+    def redraws(self) -> bool:
+        return self.config.redraw
+
+    def redrawn(self, number: int, seed: int, progress: float) -> Sequence[Example]:
+        train, wanted = self.train_span, len(self.examples("train"))
+        share = min(1.0, progress / self.config.curriculum) if self.config.curriculum else 1.0
+        last = train.first + round(share * (train.last - train.first))
+        examples = self._distinct("train", Span(train.first, last), wanted, again=f" {seed} {number}")
+        while len(examples) < wanted and last < train.last:  # all sources of short lengths may be held out
+            last += 1
+            examples = self._distinct("train", Span(train.first, last), wanted, again=f" {seed} {number}")
+        return examples
+
     def by_length(self) -> tuple[str, ...]:
         return tuple(name for name in self.splits().held_out if name not in self.extra_tests())
 
@@ -191,12 +215,15 @@ class Generated(Task):
             return ()
         return self._distinct("fresh", Span(length, length), FRESH_EXAMPLES)
 
-    def _distinct(self, split: str, span: Span, number: int) -> list[Example]:
-        """Return up to `number` examples; a larger number starts with the same ones. Only those of train may repeat."""
-        random = Random(f"{type(self).__name__} {self.config.split} {split} {span} {self.config.seed}")
+    def _distinct(self, split: str, span: Span, number: int, again: str = "") -> list[Example]:
+        """Return up to `number` examples; a larger number starts with the same ones. Only those of train may repeat.
+
+        `again` draws others, with replacement.
+        """
+        random = Random(f"{type(self).__name__} {self.config.split} {split} {span} {self.config.seed}{again}")
         side = split if split in ("train", "validation") else "test"
         train = self.train_span
-        repeat = self.config.repeat_sources and split == "train"
+        repeat = bool(again) or (self.config.repeat_sources and split == "train")
         examples: list[Example] = []
         known: set[Tokens] = set()
         misses = 0

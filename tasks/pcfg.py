@@ -230,10 +230,10 @@ class Pcfg(Generated):
         source, value = apply(name, *strings)
         return Expression((name + SUFFIX, *source[1:]), value)
 
-    def _distinct(self, split: str, span: Span, number: int) -> list[Example]:
+    def _distinct(self, split: str, span: Span, number: int, again: str = "") -> list[Example]:
         """Return the examples; in `test_synonyms` each is followed by its version with a synonym."""
         if split != WITH_SYNONYMS:
-            return super()._distinct(split, span, number)
+            return super()._distinct(split, span, number, again)
         examples = super()._distinct(split, span, (number + 1) // 2)
         return [version for example in examples for version in (example, _with_synonym(example))]
 

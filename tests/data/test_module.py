@@ -1,12 +1,13 @@
 """The data module, in a plain trainer and without one."""
 
 from collections import Counter
+from typing import ClassVar
 
 import lightning
 import pytest
 import torch
 
-from tests.data.generated_data import Reverse, Unvalidated, pairs
+from tests.data.generated_data import WORDS, Reverse, Unvalidated, pairs
 from tfstudy.data.encoding import EOS, UNK
 from tfstudy.data.module import TaskData
 from tfstudy.tasks.base import Example, TaskConfig
@@ -73,6 +74,32 @@ def test_a_trainer_gets_the_batches_of_the_steps_in_order(task, tmp_path):
     module, data = Watcher(), TaskData(task, batch_size=8, seed=3)
     trainer(tmp_path, max_epochs=4).fit(module, data.with_epochs_of(3))
     assert module.trained == [pairs([[data.encoded["train"].rows(data.batches.index(step))]]) for step in range(12)]
+
+
+class Redrawn(Reverse):
+    """Pass n of seed s has the words of the train split after n + s others."""
+
+    redraws = True
+    asked: ClassVar = []
+
+    def redrawn(self, number, seed, progress):
+        self.asked.append((number, seed, progress))
+        rows = [(*row, WORDS[(number + seed) % 8]) for row in self.rows[:37]]
+        return [Example(row, row[::-1], {}) for row in rows]
+
+
+def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a_resumed_run_begins(tmp_path):
+    data = [TaskData(Redrawn(TaskConfig(split="all")), batch_size=8, seed=3, steps=20) for _ in range(2)]
+    module, resumed = Watcher(), Watcher()
+    trainer(tmp_path, max_epochs=4).fit(module, data[0].with_epochs_of(3))  # twelve steps: passes of 5, 5 and 2
+    for number in (0, 1):
+        seen = sum(module.trained[5 * number : 5 * number + 5], Counter())
+        assert seen == pairs([[data[0].encode(Redrawn.redrawn(data[0].task, number, 3, 0)).rows(torch.arange(37))]])
+    assert (1, 3, 0.25) in Redrawn.asked
+    late = trainer(tmp_path, max_epochs=4)
+    late.fit_loop.epoch_progress.current.processed = late.fit_loop.epoch_progress.current.completed = 2
+    late.fit(resumed, data[1].with_epochs_of(3))
+    assert resumed.trained == module.trained[6:]
 
 
 @pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")

@@ -52,6 +52,27 @@ def test_repeated_sources_make_all_train_lengths_equally_frequent_and_are_never_
         assert len(set(held_out)) == len(held_out)
 
 
+def test_redrawn_examples_are_new_at_every_pass_and_seed_never_held_out_and_as_long_as_the_curriculum_says():
+    task = made("copying", "copy", redraw=True, curriculum=0.5, symbols=3, train_length="2-10")
+    held_out = {e.source for part in task.splits().held_out for e in task.examples(part)}
+    passes = [task.redrawn(number, seed, number / 4) for seed in (0, 1) for number in range(4)]
+    assert passes == [task.redrawn(number, seed, number / 4) for seed in (0, 1) for number in range(4)]
+    assert len(set(map(str, passes))) == 8
+    for number, examples in enumerate(passes):
+        assert len(examples) == 300
+        assert {len(e.source) for e in examples} == set(range(2, (3, 7, 11, 11)[number % 4]))
+        assert not {e.source for e in examples} & held_out
+        assert all(e.target == e.source for e in examples)
+    assert task.redraws
+    assert not made("copying", "copy").redraws
+
+
+def test_a_curriculum_starts_at_the_shortest_length_that_is_not_held_out():
+    for seed in range(20):
+        task = made("chomsky", "parity", redraw=True, curriculum=1, train_length="1-3", test_length="41", seed=seed)
+        assert len(task.redrawn(0, 0, 0.0)) == len(task.examples("train"))
+
+
 @every
 def test_every_token_of_a_test_split_is_known_from_training(name):
     for task in in_all_schemes(name, train_examples=3000):
@@ -98,6 +119,7 @@ def test_the_examples_are_those_of_all_earlier_versions(name):
 REFUSED = [
     ("copying", "copy", {"test_length": "8-12"}, "data.test_length 8-12 overlaps data.train_length 1-"),
     ("copying", "copy", {"test_length": "41-45,45-50"}, "data.test_length 45-50 overlaps data.test_length 41-45"),
+    ("copying", "copy", {"curriculum": 0.5}, "data.curriculum=0.5 needs data.redraw=true"),
     ("copying", "copy", {"train_length": "0-3"}, "data.train_length must start at 1 or more here, but is '0-3'"),
     ("copying", "copy", HINTS | {"index_hints": 7}, "data.index_hints must be 0 or at least 8, "),
     ("arithmetic", "addition", {"test_length": "41,4000"}, "digits, but a range of lengths is '4000-4000'"),

@@ -1,10 +1,13 @@
 """TaskData: any task as a LightningDataModule."""
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Self
 
 from lightning.pytorch import LightningDataModule
+from torch import Tensor
 
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import (
@@ -41,7 +44,9 @@ class TaskData(LightningDataModule):
     It builds the vocabularies of the train split, encodes the train and validation splits as tensors, which move to
     the device as a whole, and yields a `Batch` for each step. The order depends on `seed` only (see `Batches` for
     `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). With `target_eos=False` the targets of both
-    splits do not end with EOS. By default an epoch is one pass over the train split.
+    splits do not end with EOS. By default an epoch is one pass over the train split. A task may have other train
+    examples for every pass (`Task.redrawn`), as many as its train split has; `steps` is the number of batches of all of
+    training, which tells the task how far it is.
     `micro_batches` is the maximum number of micro-batches per batch; 1 disables splitting, and 0 is 2 on CPU, where
     padding costs most, and 1 elsewhere, where the number of kernels does. With 0 on CPU, a batch with little work for a
     model of `parameters` parameters (0: unknown) is only divided into rectangles. The validation loader covers the
@@ -59,6 +64,7 @@ class TaskData(LightningDataModule):
         resampled_examples: int = 0,
         target_eos: bool = True,
         parameters: int = 0,
+        steps: int = 0,
     ) -> None:
         super().__init__()
         self.task, self.encoder = task, TaskEncoder(task)
@@ -66,8 +72,17 @@ class TaskData(LightningDataModule):
         names = [task.splits().train, *filter(None, [task.splits().validation])]
         self.encoded = {name: self.encoder.encode(task.examples(name), target_eos) for name in names}
         train = self.encoded[names[0]]
-        self.batches = Batches(train, batch_size, batch_tokens, batching, seed, resampled_examples)
+        self._batches = partial(
+            Batches,
+            batch_size=batch_size,
+            batch_tokens=batch_tokens,
+            batching=batching,
+            seed=seed,
+            resampled_examples=resampled_examples,
+        )
+        self.batches = self._batches(train)
         self.batches_per_epoch = len(self.batches)
+        self._seed, self._steps, self._target_eos, self._pass = seed, steps, target_eos, -1
         self._micro_batches, self._parameters = micro_batches, parameters
         self.only_rows = False  # whether batches for training are the numbers of their rows, as graphed steps take them
 
@@ -88,33 +103,39 @@ class TaskData(LightningDataModule):
             self.encoded = {name: encoded.to(device) for name, encoded in self.encoded.items()}
 
     def train_dataloader(self) -> Loader:
-        count = self.batches_per_epoch
-        return self._loader(
-            self.task.splits().train,
-            self.batches,
-            count,
-            lambda: count * (self.trainer.current_epoch if self.trainer else 0),
-        )
+        count, train = self.batches_per_epoch, self.task.splits().train
+
+        def first() -> int:
+            return count * (self.trainer.current_epoch if self.trainer else 0)
+
+        def batch(number: int) -> Batch:
+            if self.task.redraws and number // len(self.batches) != self._pass:
+                self._redraw(train, number // len(self.batches))
+            encoded, index = self.encoded[train], self.batches.index(number)
+            return encoded.batch_of_rows(index) if self.only_rows else self._batch(encoded, index)
+
+        return Loader(count, first, batch)
+
+    def _redraw(self, train: str, number: int) -> None:
+        """Replace the train split by that of pass `number`, which has as many batches."""
+        device, progress = self.encoded[train].source.device, number * len(self.batches) / (self._steps or math.inf)
+        drawn = self.encoder.encode(self.task.redrawn(number, self._seed, progress), self._target_eos)
+        self.encoded = self.encoded | {train: drawn.to(device)}
+        self.batches, self._pass = self._batches(drawn), number
 
     def val_dataloader(self) -> Loader | list[Loader]:
         validation = self.task.splits().validation
         if validation is None:
             return []
-        order = Batches(self.encoded[validation], VALIDATION_BATCH_SIZE, batching="length")
-        return self._loader(validation, order, len(order), lambda: 0)
+        encoded = self.encoded[validation]
+        order = Batches(encoded, VALIDATION_BATCH_SIZE, batching="length")
+        return Loader(len(order), lambda: 0, lambda number: self._batch(encoded, order.index(number)))
 
-    def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
+    def _batch(self, encoded: Encoded, index: Tensor) -> Batch:
+        """Return the batch of these rows, or this device's share of it, divided for the device."""
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
-        encoded = self.encoded[split]
         micro_batches = micro_batch_count(self._micro_batches, encoded.source.device)
         rectangles = RECTANGLES if micro_batches > 1 else 1
-        if self.only_rows and batches is self.batches:
-            return Loader(count, first, lambda number: encoded.batch_of_rows(batches.index(number)))
-
-        def batch(number: int) -> Batch:
-            index = batches.index(number)
-            if self._micro_batches == 0 < self._parameters * encoded.tokens(index) < SMALL_STEP:
-                return encoded.batch(index, 1, rectangles, rank, ranks, SMALL_STEP_OVERHEAD)
-            return encoded.batch(index, micro_batches, rectangles, rank, ranks)
-
-        return Loader(count, first, batch)
+        if self._micro_batches == 0 < self._parameters * encoded.tokens(index) < SMALL_STEP:
+            return encoded.batch(index, 1, rectangles, rank, ranks, SMALL_STEP_OVERHEAD)
+        return encoded.batch(index, micro_batches, rectangles, rank, ranks)

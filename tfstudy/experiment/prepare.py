@@ -72,6 +72,11 @@ def check(config: RunConfig, data: DataShape) -> int:
             f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "
             f"but is {config.decode.max_length}"
         )
+    if config.train.batch_tokens and config.data.model_dump().get("redraw"):
+        raise UserError(
+            f"train.batch_tokens must be 0 with data.redraw, whose passes have equally many batches, but is "
+            f"{config.train.batch_tokens}"
+        )
     _check_digits(config, data)
     _check_outputs(config, data)
     model = with_positions(config.model, data.positions).model_copy(update={"dropout": 0.0})  # cached for any dropout

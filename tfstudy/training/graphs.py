@@ -148,10 +148,11 @@ class Execution(Callback):
         config, usual = pl_module.config, "compiled" if pl_module.config.compile else "eager"
         if self._requested != "graphed":
             return self._record(usual)
-        if obstacle := graph_obstacle(config, trainer.world_size) or self.device_obstacle(pl_module.device):
+        data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
+        redraws = "data.redraw is true" if data.task.redraws else ""
+        if obstacle := redraws or graph_obstacle(config, trainer.world_size) or self.device_obstacle(pl_module.device):
             self._report(f"steps are {usual}, not graphed: {obstacle}")
             return self._record(f"{usual}, not graphed: {obstacle}")
-        data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
         rows = ResidentRows.of(data.encoded[data.task.splits().train], pl_module.device)
         sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), config.steps))
         shapes, loss_of = choose_shapes(list(sample), SHAPES), pl_module.compute_gradients.loss_of
