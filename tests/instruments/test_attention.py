@@ -76,7 +76,7 @@ def test_layers_are_in_order_when_there_are_more_than_nine(measure, data):
         assert_close(attention.weights["cross"][number], expected[number + 1], **CLOSE)
 
 
-@pytest.mark.parametrize("variant", ["transformer-relative", "lstm-input_feeding", "cnn"])
+@pytest.mark.parametrize("variant", ["transformer-relative", "lstm", "cnn"])
 def test_the_default_output_is_what_the_model_generates(measure, data, variant):
     model, attention = measure(variant, target=None)
     source = torch.tensor([[*data.source_vocab.encode(SOURCE), EOS]])

@@ -25,7 +25,7 @@ def rows(source_length, target_length):
 
 
 def test_the_gradient_of_a_tanh_rnn_decays_as_a_power_of_its_recurrent_weight(build):
-    changes = {"bidirectional": False, "attention": "none", "input_feeding": False, "copy_output": False}
+    changes = {"bidirectional": False, "attention": "none"}
     model = build("lstm-tanh", **changes).double().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -116,7 +116,7 @@ def test_a_task_without_labels_is_refused(subject, measure):
         measure("probe", subject("transformer"))
 
 
-NAMES = ["transformer", "lstm", "lstm-input_feeding", "cnn", "mingru"]
+NAMES = ["transformer", "lstm", "cnn", "mingru"]
 SOURCES = torch.tensor([[4, 5, 6, 2], [4, 7, 6, 2]])
 INPUTS = torch.tensor([[1, 4, 5]] * 2)
 
@@ -159,12 +159,6 @@ def test_sources_that_can_not_be_compared_are_refused(settings, message, subject
         measure("patching", subject("transformer"), **settings)
 
 
-@pytest.mark.parametrize("name", ["transformer-share_embeddings", "lstm-tanh", "cnn-dilated", "mingru-hybrid"])
-def test_a_model_that_copies_reads_tokens_that_can_not_be_patched(name, subject, measure):
-    with pytest.raises(UserError, match=r"model\.copy_output=false"):
-        measure("patching", subject(name), source="a b", other="a c")
-
-
 def test_positions_are_named_by_both_tokens_where_they_differ(subject, measure):
     given = subject("transformer", positions="sinusoidal")
     rows = measure("patching", given, source="a b c", other="a c c")
@@ -172,7 +166,7 @@ def test_positions_are_named_by_both_tokens_where_they_differ(subject, measure):
     assert names == ["1 a", "2 b/c", "3 c", "4 <eos>"]
 
 
-MODEL = {"dim": 8, "heads": 2, "feedforward": 8, "copy_output": True, "digit_positions": 20, "positions": "none"}
+MODEL = {"dim": 8, "heads": 2, "feedforward": 8, "digit_positions": 20, "positions": "none"}
 DIGITS = "    def digits(self):\n        return ('b',)\n"
 
 

@@ -35,11 +35,9 @@ def convolved_by_hand(layer, rows):
     return torch.stack(out)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "cycle", "weight_norm"), [(1, 1, True), (3, 1, True), (3, 1, False), (4, 1, True), (4, 2, True)]
-)
-def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(kernel, cycle, weight_norm):
-    config = CNN.Config(dim=6, channels=4, layers=2, kernel=kernel, weight_norm=weight_norm, dilation_cycle=cycle)
+@pytest.mark.parametrize(("kernel", "cycle"), [(1, 1), (3, 1), (4, 1), (4, 2)])
+def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(kernel, cycle):
+    config = CNN.Config(dim=6, channels=4, layers=2, kernel=kernel, dilation_cycle=cycle)
     model = randomised(CNN(config, SOURCE_VOCAB, TARGET_VOCAB))
     source, tokens, half = torch.tensor([4, 6, 5, EOS]), torch.tensor([1, 7, 4, 4, 8]), math.sqrt(0.5)
     embedded = model.source_embedding.tokens(source) + model.source_embedding.positions.weight[:4]
@@ -95,9 +93,9 @@ def test_the_receptive_field_is_one_plus_the_spans_of_all_layers(layers, kernel,
 def test_without_attention_the_decoder_reads_what_equal_weights_give(source):
     mask, query = source > 0, torch.zeros(3, 4, 6)
     of_source = Source(torch.randn(3, 6, 6), torch.randn(3, 6, 6), mask)
-    expected = scaled_attention(query, of_source, Weights()).contexts
+    expected = scaled_attention(query, of_source, Weights())
     mean = of_source._replace(values=mean_of_tokens(of_source))
-    assert_close(uniform_attention((3, 4), mean).contexts, expected, **CLOSE)
+    assert_close(uniform_attention((3, 4), mean), expected, **CLOSE)
 
 
 def test_the_encoder_is_reached_by_a_gradient_scaled_by_the_decoder_layers(source, tokens):

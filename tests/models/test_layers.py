@@ -17,7 +17,7 @@ from tfstudy import models
 from tfstudy.instruments.hooks import logits_of
 from tfstudy.models import checkpointing
 from tfstudy.models.attention import SPARE, Cache, KeyValue
-from tfstudy.models.checkpointing import gradient_checkpointing, in_chunks, run_layer
+from tfstudy.models.checkpointing import gradient_checkpointing, in_chunks
 from tfstudy.models.dropout import Dropout, dropout_seed
 from tfstudy.models.tokens import Tokens, flat, per_source, rectangles
 
@@ -189,21 +189,6 @@ def test_checkpointed_layers_have_the_same_gradients_and_keep_less(arch, seed):
     assert after == after_too
 
 
-def test_a_layer_is_computed_again_in_the_backward_pass_only_if_enabled():
-    calls, x, dropout = [], torch.ones(100, requires_grad=True), Dropout(0.5)
-
-    def layer(x):
-        calls.append(dropout(x))
-        return calls[-1].exp().sum()
-
-    for enabled, count in ((False, 1), (True, 2)):
-        calls.clear()
-        with dropout_seed(0), gradient_checkpointing(enabled):
-            run_layer(layer, x).backward()
-        assert len(calls) == count
-        assert all(torch.equal(one, calls[0]) for one in calls)
-
-
 # The cache
 
 
@@ -245,19 +230,6 @@ def test_appending_copies_nothing_that_is_there_until_the_room_is_used_up():
     assert places[: SPARE - 1] == [places[0]] * (SPARE - 1)
     moves = sum(before != after for before, after in pairwise(places))
     assert 0 < moves < 10
-
-
-@torch.no_grad()
-def test_selected_rows_have_memory_of_their_own():
-    parts, rows, more = [drawn(1) for _ in range(4)], torch.tensor([1, 1, 0]), drawn(1, batch=3)
-    cache = grown(*parts)
-    chosen = cache.select_rows(rows)
-    expected = tuple(tensor[rows] for tensor in appended(*parts))
-    assert_close(seen(chosen), expected, rtol=0, atol=0)
-    cache.append(drawn(1))
-    after = chosen.append(more)
-    assert after.keys.data_ptr() == chosen.keys.data_ptr(), "it was selected with room for more"
-    assert_close(seen(after), appended(KeyValue(*expected), more), rtol=0, atol=0)
 
 
 def test_gradients_flow_through_a_cache():

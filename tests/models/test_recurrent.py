@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
-from tfstudy.instruments.hooks import Site, joined, logits_of, recorded_attention
+from tfstudy.instruments.hooks import logits_of
 from tfstudy.models import deltanet
 from tfstudy.models.deltanet import CHUNK, DeltaNet, Direction, delta_rule
 from tfstudy.models.lstm import LSTM
@@ -130,25 +130,22 @@ def test_the_lstm_encoder_agrees_with_that_of_torch_on_packed_sequences(source, 
         assert_close(state.recurrent[layer], (hidden.tanh(), cell), **CLOSE)
 
 
-@pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("attention", ["multiplicative", "dot", "additive", "none"])
-def test_the_lstm_decoder_agrees_with_a_loop_over_cells(source, tokens, attention, input_feeding):
-    config = LSTM.Config(
-        dim=8, hidden=6, attention=attention, input_feeding=input_feeding, bidirectional=attention != "dot"
-    )
+def test_the_lstm_decoder_agrees_with_a_loop_over_cells(source, tokens, attention):
+    config = LSTM.Config(dim=8, hidden=6, attention=attention, bidirectional=attention != "dot")
     model = randomised(LSTM(config, SOURCE_VOCAB, TARGET_VOCAB))
     mask = source > 0
     start, logits = model.encode(Tokens.of(source)), logits_of(model, source, tokens)
-    cell = nn.LSTMCell(8 + 6 * input_feeding, 6)
+    cell = nn.LSTMCell(8, 6)
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in model.decoder[0].state_dict().items()})
     for row in range(3):
         encoded = start.source[0].values[row, mask[row]]
-        (hidden, memory), fed = [part[row, None] for part in start.recurrent[0]], torch.zeros(1, 6)
+        hidden, memory = (part[row, None] for part in start.recurrent[0])
         for step, token in enumerate(tokens[row]):
-            x = model.target_embedding(token)[None]
-            hidden, memory = cell(torch.cat([x, fed], 1) if input_feeding else x, (hidden, memory))
-            fed = torch.tanh(model.combine(torch.cat([hidden, context_by_hand(model.attention, hidden, encoded)], 1)))
-            assert_close(logits[row, step], model.output(fed)[0], **CLOSE)
+            hidden, memory = cell(model.target_embedding(token)[None], (hidden, memory))
+            context = context_by_hand(model.attention, hidden, encoded)
+            attended = torch.tanh(model.combine(torch.cat([hidden, context], 1)))
+            assert_close(logits[row, step], model.output(attended)[0], **CLOSE)
 
 
 def context_by_hand(attention, query, encoded):
@@ -174,26 +171,6 @@ def test_the_recurrence_is_that_of_the_paper():
     keep, new = 1 - update, update * candidate
     assert_close(recurrence(gates, start, None, False), by_steps(keep, new, start), **CLOSE)
     assert_close(recurrence(gates, None, None, True), by_steps(keep.flip(1), new.flip(1)).flip(1), **CLOSE)
-
-
-def test_a_hybrid_attends_to_all_tokens_in_every_second_layer(build, source, tokens):
-    model, mask = build("mingru-hybrid").eval(), source > 0
-    with recorded_attention(model) as recorded:
-        logits_of(model, source, tokens)
-    weights = {site: found for site, found in joined(recorded).items() if site.kind != "cross"}
-    assert list(weights) == [Site("encoder", 2), Site("decoder", 2)]
-    assert [tuple(found.shape) for found in weights.values()] == [(3, 2, 6, 6), (3, 2, 7, 7)]
-    assert (weights[Site("encoder", 2)] > 0).all(1).all(1).equal(mask), "the encoder sees all tokens, and no padding"
-    assert (weights[Site("decoder", 2)] > 0).equal(torch.ones(3, 2, 7, 7).tril() > 0)
-
-
-def test_the_encoder_of_a_hybrid_in_one_direction_sees_no_later_token(build, source):
-    model = build("mingru-hybrid-forwards").eval()
-    changed = source.clone()
-    changed[0, 4] = 4
-    before, after = (model.encode(Tokens.of(tokens)).source.values[0] for tokens in (source, changed))
-    assert_close(before[:4], after[:4])
-    assert (before[4] - after[4]).abs().max() > 1e-3
 
 
 # DeltaNet

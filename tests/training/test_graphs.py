@@ -27,7 +27,7 @@ LONG = {
 }
 SHORT = LONG | {"steps": 20}
 ROWS = torch.arange(3, 11)
-QUICK = ("small", "input_feeding", "dilated", "hybrid", "fire", "contextual", "randomised", "universal", "digits")
+QUICK = ("small", "dilated", "fire", "contextual", "randomised", "share_layers", "digits")
 
 
 def captured(arch: str = "transformer", dropout: float = 0.0) -> tuple[GraphedGradients, ResidentRows]:

@@ -32,15 +32,22 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.reverse": False,
     "data.shared_subwords": True,
     "data.subword_pairs": 0,
-    "model.attention": "full",  # of the Transformer, as all of `model`
+    "model.activation_dropout": None,  # of the Transformer
+    "model.attention": "full",
+    "model.copy_output": False,
+    "model.depth_signal": False,
     "model.expert_balance": 0.01,
     "model.experts": 0,
     "model.experts_per_token": 1,
+    "model.heads": 1,  # of minGRU
+    "model.input_feeding": False,  # of the LSTM
     "model.input_injection": False,
     "model.layer_init": "xavier",
     "model.score_scale": "sqrt_dim",
+    "model.self_attention_every": 0,  # of minGRU
     "model.temperature": 1.0,
     "model.test_layers": 0,
+    "model.weight_norm": True,  # of the CNN
     "model.word_dropout": 0.0,
     "train.average_last": 0,
     "train.ema_decay": 0.0,
@@ -212,11 +219,11 @@ def _settings_of(arch: str) -> Iterable[str]:
 
 def _unknown(key: str, section: type[BaseModel], prefix: str, known: Sequence[str]) -> str:
     """The message for an unknown key: the architecture that has it, the nearest key, or all keys of the section."""
-    if (whole := prefix + key) in RETIRED:
-        return f"'{whole}' is no longer a setting; a config may only have its last default, {RETIRED[whole]}"
     keys, text = [prefix + name for name in section.model_fields], f"unknown key '{prefix}{key}'"
     owners = [name for name in models.names() if prefix == "model." and key in _settings_of(name)]
     if owners:
         return f"{text}; it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
+    if (whole := prefix + key) in RETIRED:
+        return f"'{whole}' is no longer a setting; a config may only have its last default, {RETIRED[whole]}"
     expected = f"; expected one of: {', '.join(keys) or '(there are none)'}"
     return text + (nearest(key, keys) or nearest(key, known, ALMOST) or expected)

@@ -21,7 +21,6 @@ from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
 from tfstudy.instruments.hooks import Site, logits_of, observing, record_states
 from tfstudy.models.base import Model
-from tfstudy.models.copying import copies
 from tfstudy.models.tokens import Tokens as TokenBatch
 from tfstudy.tasks.base import Example, Tokens
 
@@ -40,7 +39,6 @@ class Patching(Instrument):
     The number measured is the logit of the first token in which the other source's output differs, minus that of the
     token in its place. The effect is 0 where the state makes no difference, and 1 where it makes as much as the source.
     Without `source` and `other`, they are the two examples of equal length that differ in the fewest tokens.
-    A model that copies from the source is refused, since it reads the tokens of the source besides hidden states.
     The decoder of an LSTM also starts from the last state of each layer of the encoder, which only patched embeddings
     change.
     """
@@ -57,11 +55,6 @@ class Patching(Instrument):
     @torch.no_grad()
     @cached()
     def measure(self, subject: Subject) -> list[Row]:
-        if copies(subject.model):
-            raise UserError(
-                "patching needs model.copy_output=false: a model that copies also reads the tokens of the source, "
-                "which patching a hidden state does not replace"
-            )
         difference = first_difference(subject, *source_pair(subject, self.config))
         rows: list[Row] = []
         for site, effects in patching_effects(subject.model, difference):

@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from tfstudy.evaluation.decoding import generate, greedy_of_lengths, search_limits
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
-from tfstudy.instruments.head_importance import Head, attention_modules, importances, masked, normalised
+from tfstudy.instruments.head_importance import Head, attention_modules, importances, normalised
 from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import Model
-from tfstudy.models.copying import copies
 from tfstudy.models.tokens import Tokens
 from tfstudy.tasks.base import Example
 
@@ -36,8 +35,7 @@ class PruningConfig(ExampleSettings):
 class Pruning(Instrument):
     """The metrics of the task with free-running decoding, by the share of heads that is removed.
 
-    The speed is relative to the whole model. It is missing where the model copies from the source: there, heads are
-    masked and still computed, and a note says so.
+    The speed is relative to the whole model.
     """
 
     summary = "pruning curve: metrics and decoding speed without the least important heads"
@@ -56,18 +54,10 @@ class Pruning(Instrument):
             for name, value in self._without(subject, order[:count], decoding).items()
         ]
 
-    def note(self, subject: Subject) -> str:
-        reason = why_not_removed(subject.model)
-        return reason and f"no {SPEED}: {reason}"
-
     def _without(self, subject: Subject, removed: Collection[Head], decoding: "Decoding") -> dict[str, float]:
-        """Return the metrics without these heads, and the speed of decoding unless heads are only masked."""
-        model = subject.model
-        if why_not_removed(model):
-            with masked(model, mask_without(model, removed)):
-                return decoding.metrics(subject, model)
-        smaller = without(model, removed)
-        speed = decoding.speed(smaller, model, self.config.repeats) if removed else 1.0
+        """Return the metrics without these heads, and the speed of decoding."""
+        smaller = without(subject.model, removed)
+        speed = decoding.speed(smaller, subject.model, self.config.repeats) if removed else 1.0
         return decoding.metrics(subject, smaller) | {SPEED: speed}
 
 
@@ -117,23 +107,6 @@ class Decoding(NamedTuple):
         for source, _, lengths in self.batches:
             greedy_of_lengths(model, Tokens.of(source), lengths)
         return clock() - start
-
-
-def mask_without(model: Model, removed: Collection[Head]) -> dict[str, Tensor]:
-    """Return the masks (heads,) that are 0 for the removed heads."""
-    device = next(model.parameters()).device
-    masks = {name: torch.ones(module.heads, device=device) for name, module in attention_modules(model).items()}
-    for head in removed:
-        masks[head.module][head.head - 1] = 0.0
-    return masks
-
-
-def why_not_removed(model: Model) -> str:
-    """Return why heads can't be removed from a model, so that they are masked; empty if they can be.
-
-    A model that copies needs the mean weights of its heads, and without any there is no mean.
-    """
-    return "model.copy_output needs the weights of all heads" if copies(model) else ""
 
 
 @torch.no_grad()

@@ -156,65 +156,52 @@ class MultiHeadAttention(nn.Module):
         return tuple(found)
 
     def forward(
-        self,
-        x: Float[Tensor, "tokens dim"],
-        sight: Sight,
-        key_values: "Sequence[KeyValue | Cache]",
-        weighted: bool = False,
-    ) -> tuple[Float[Tensor, "tokens dim"], list[Tensor]]:
-        """Attend from `x` to keys and values, and return the outputs.
-
-        If `weighted`, also the weights (rows, queries, keys) of each rectangle, before dropout, as means over heads.
-        """
-        outputs, weights = [], []
+        self, x: Float[Tensor, "tokens dim"], sight: Sight, key_values: "Sequence[KeyValue | Cache]"
+    ) -> Float[Tensor, "tokens dim"]:
+        """Attend from `x` to the keys and values of each rectangle."""
+        outputs = []
         queries = rectangles(sight.shapes, self.query(x))
         for (query,), key_value, mask, at in zip(queries, key_values, sight.masks, sight.places, strict=True):
-            found = self._attend(self.query_norm(self.split(query)), key_value, mask, at, sight, weighted)
-            outputs.append(found[0].transpose(1, 2).flatten(2))
-            weights += [one.mean(1) for one in found[1:]]
-        return self.out(flat(outputs)), weights
+            attended = self._attend(self.query_norm(self.split(query)), key_value, mask, at, sight)
+            outputs.append(attended.transpose(1, 2).flatten(2))
+        out: Tensor = self.out(flat(outputs))
+        return out
 
     def split(self, x: Float[Tensor, "rows length dim"]) -> Float[Tensor, "rows heads length head_dim"]:
         """Return the part of each head."""
         return x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)
 
     def _attend(
-        self,
-        query: Tensor,
-        key_value: "KeyValue | Cache",
-        mask: Tensor | None,
-        at: Places | None,
-        sight: Sight,
-        weighted: bool,
-    ) -> tuple[Tensor, ...]:
-        """Return the attended values (rows, heads, queries, head_dim) of one rectangle, and the weights if `weighted`.
+        self, query: Tensor, key_value: "KeyValue | Cache", mask: Tensor | None, at: Places | None, sight: Sight
+    ) -> Float[Tensor, "rows heads queries head_dim"]:
+        """Return the attended values of one rectangle.
 
-        The fused kernel computes it, except where the weights are read, or where dropout acts on them: the kernel would
-        draw it from the global generator.
+        The fused kernel computes them, except where somebody reads the weights, or where dropout acts on them: the
+        kernel would draw it from the global generator.
         """
         keys, values, (rows, _, length, _) = key_value.keys, key_value.values, query.shape
         drops = self.training and self.dropout.probability > 0
-        explicit = weighted or self.weights.hooked
-        fused = self.relative is None and not drops and not explicit
+        fused = self.relative is None and not drops and not self.weights.hooked
         mask, by_kernel = sight.visible(mask, length, keys.shape[2], query.device, fused)
-        if explicit:
+        if self.weights.hooked:
             query, mask = self._positioned(query, keys, mask, at)
             weights = self.weights(self._softmax(query, keys, mask), mask, sight.kind)
-            return (self.dropout(weights) @ values, *([weights] if weighted else []))
+            attended: Tensor = self.dropout(weights) @ values
+            return attended
         if fused:
-            return (scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=by_kernel),)
+            return scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=by_kernel)
 
         def compute(rows: slice, queries: slice) -> Tensor:
             visible, place = part_of(mask, rows, queries), at and at.part(rows, queries)
             q, visible = self._positioned(query[rows, :, queries], keys[rows], visible, place)
             if not drops:
                 return scaled_dot_product_attention(q, keys[rows], values[rows], attn_mask=visible)
-            attended: Tensor = self.dropout(self._softmax(q, keys[rows], visible)) @ values[rows]
-            return attended
+            read: Tensor = self.dropout(self._softmax(q, keys[rows], visible)) @ values[rows]
+            return read
 
         scored = 1 if self.relative is None else 2  # a bias is as large as the scores
         size = self.heads * keys.shape[2] * scored
-        return (in_chunks(compute, rows, length, size),)
+        return in_chunks(compute, rows, length, size)
 
     def _positioned(
         self, query: Tensor, keys: Tensor, mask: Tensor | None, at: Places | None

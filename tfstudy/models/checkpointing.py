@@ -39,15 +39,14 @@ def run_layer(layer: Callable[..., Out], *arguments: object) -> Out:
     return computed
 
 
-def in_chunks(compute: Callable[[slice, slice], Tensor], rows: int, queries: int, size: int, calls: int = 1) -> Tensor:
+def in_chunks(compute: Callable[[slice, slice], Tensor], rows: int, queries: int, size: int) -> Tensor:
     """Return `compute(ALL, ALL)`, a tensor (rows, ..., queries, width), in chunks if it is too large for one pass.
 
     `compute` takes slices of the rows and of the queries. Its largest intermediate tensor has `size` elements for each
     pair of a row and a query, and at most `MAX_ELEMENTS` in a chunk of several pairs. For gradients, each chunk is
-    computed again in the backward pass, so that only one chunk's intermediates are in memory at a time. `calls` is the
-    number of such calls of which the backward pass would have the intermediates in memory at once.
+    computed again in the backward pass, so that only one chunk's intermediates are in memory at a time.
     """
-    if rows * queries * size * calls <= MAX_ELEMENTS:
+    if rows * queries * size <= MAX_ELEMENTS:
         return compute(ALL, ALL)
     pairs = max(1, MAX_ELEMENTS // size)
     if pairs >= queries:

@@ -14,11 +14,10 @@ from torch.nn.utils.parametrize import is_parametrized
 from tfstudy.models.attention import Weights
 from tfstudy.models.base import Model
 from tfstudy.models.checkpointing import run_layer
-from tfstudy.models.config import CopyConfig
-from tfstudy.models.copying import CopyOutput
+from tfstudy.models.config import TiedConfig
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, EmbeddingInit
-from tfstudy.models.source_attention import Attended, Source, attend, copied_of, dot_product, encoded
+from tfstudy.models.source_attention import Source, attend, dot_product, encoded
 from tfstudy.models.tokens import Tokens, flat, per_source, rectangles, split_rows
 
 SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 3.4)
@@ -49,15 +48,14 @@ class CNN(Model):
         "kernel4": {"kernel": 4},
         "kernel1": {"kernel": 1},
         "bag": {"kernel": 1, "positions": "none"},
-        "plain-weights": {"weight_norm": False},
         "sinusoidal": {"positions": "sinusoidal"},
-        "dilated": {"layers": 3, "kernel": 4, "dilation_cycle": 2, "copy_output": True},
+        "dilated": {"layers": 3, "kernel": 4, "dilation_cycle": 2},
         "attention-none": {"attention": False, "dilation_cycle": 2},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
     bags = ("bag",)
 
-    class Config(CopyConfig):
+    class Config(TiedConfig):
         channels: int = Field(128, ge=1, le=16384, description="width of the convolutions")
         layers: int = Field(4, ge=1, le=512, description="layers of the encoder, and of the decoder")
         kernel: int = Field(3, ge=1, le=63, description="kernel size of the convolutions")
@@ -67,12 +65,9 @@ class CNN(Model):
         attention: bool = Field(True, description="attend to the source, or read the mean of the encoded source only")
         positions: Literal["learned", "sinusoidal", "none"] = Field("learned", description="position encoding")
         max_positions: int = Field(512, ge=1, description="size of the table of learned positions")
-        weight_norm: bool = Field(True, description="weight normalisation (Salimans & Kingma 2016)")
 
         @model_validator(mode="after")
         def _switches_fit(self) -> "CNN.Config":
-            if self.copy_output and not self.attention:
-                raise ValueError("copy_output needs attention, but attention is false")
             if self.dilation_cycle > 1 and self.kernel == 1:
                 raise ValueError("dilation_cycle must be 1 if kernel is 1: there is nothing to dilate")
             return self
@@ -97,21 +92,20 @@ class CNN(Model):
             if config.share_embeddings
             else Embedding(target_vocab, dim, config.positions, config.max_positions, init)
         )
-        self.encoder_in = linear(config, dim, channels, config.dropout)
+        self.encoder_in = linear(dim, channels, config.dropout)
         self.encoder = nn.ModuleList(convolution(config, depth) for depth in range(config.layers))
-        self.encoder_out = linear(config, channels, dim)
-        self.decoder_in = linear(config, dim, channels, config.dropout)
+        self.encoder_out = linear(channels, dim)
+        self.decoder_in = linear(dim, channels, config.dropout)
         self.decoder = nn.ModuleList(convolution(config, depth) for depth in range(config.layers))
         self.weights = nn.ModuleList(Weights() for _ in range(config.layers * config.attention))
-        self.query = nn.ModuleList(linear(config, channels, dim) for _ in range(config.layers * config.attention))
-        self.attended = nn.ModuleList(linear(config, dim, channels) for _ in range(config.layers))
-        self.decoder_out = linear(config, channels, dim)
+        self.query = nn.ModuleList(linear(channels, dim) for _ in range(config.layers * config.attention))
+        self.attended = nn.ModuleList(linear(dim, channels) for _ in range(config.layers))
+        self.decoder_out = linear(channels, dim)
         if config.tie_output:
             self.output: nn.Module = nn.Linear(dim, target_vocab, bias=False)
             self.output.weight = self.target_embedding.tokens.weight
         else:
-            self.output = linear(config, dim, target_vocab, config.dropout)
-        self.copy = CopyOutput(dim, source_vocab, target_vocab) if config.copy_output else None
+            self.output = linear(dim, target_vocab, config.dropout)
         self.dropout = Dropout(config.dropout)
 
     @property
@@ -134,7 +128,7 @@ class CNN(Model):
             padded = [nn.functional.pad(own, (0, 0, left, span - left)) for (own,) in rows]
             x = self.source_states((run_layer(layer, padded) + x) * SQRT_HALF, depth + 1)
         x = scale_gradient(self.encoder_out(x), 1 / (2 * config.layers))
-        sources = encoded(source, x, (x + embedded) * SQRT_HALF, self.copy)
+        sources = encoded(source, x, (x + embedded) * SQRT_HALF)
         count = sum(rows for rows, _ in source.shapes)
         past = tuple(x.new_zeros(count, config.span(depth), config.channels) for depth in range(config.layers))
         if not config.attention:
@@ -160,14 +154,10 @@ class CNN(Model):
                 found = [scaled_attention(query, source, weights[depth]) for (query,), source in pairs]
             else:
                 found = [uniform_attention(*pair) for pair in zip(by_source, state.source, strict=True)]
-            contexts = flat([one.contexts for one in found])
+            contexts = flat(found)
             x = ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF
             x = self.target_states(x, depth + 1)
-        features = self.dropout(self.decoder_out(x))
-        logits = self.output(features)
-        if self.copy is not None:
-            copied = self.copy.copied([one.weights for one in found], copied_of(state.source))
-            logits = self.copy(features, logits, copied)
+        logits = self.output(self.dropout(self.decoder_out(x)))
         return logits, State(state.source, tuple(after), target.next_start)
 
 
@@ -187,10 +177,11 @@ class GatedConvolution(nn.Conv1d):
         return nn.functional.glu(nn.functional.linear(flat(windows), weight, self.bias), dim=1)
 
 
-def scaled_attention(query: Float[Tensor, "sources length dim"], source: Source, weights: Weights) -> Attended:
+def scaled_attention(
+    query: Float[Tensor, "sources length dim"], source: Source, weights: Weights
+) -> Float[Tensor, "sources length dim"]:
     """Dot-product attention (eqs. 1 and 2), scaled by m sqrt(1/m) for m source tokens (section 3.4)."""
-    found = attend(query, source, dot_product, weights)
-    return Attended(found.contexts * source.mask.sum(1).sqrt()[:, None, None], found.weights)
+    return attend(query, source, dot_product, weights) * source.mask.sum(1).sqrt()[:, None, None]
 
 
 def mean_of_tokens(source: Source) -> Float[Tensor, "sources 1 dim"]:
@@ -199,10 +190,9 @@ def mean_of_tokens(source: Source) -> Float[Tensor, "sources 1 dim"]:
     return (values.sum(1) / source.mask.sum(1).sqrt()[:, None])[:, None]
 
 
-def uniform_attention(shape: tuple[int, int], source: Source) -> Attended:
+def uniform_attention(shape: tuple[int, int], source: Source) -> Float[Tensor, "sources length dim"]:
     """Return the mean of the source at each position of a rectangle of this shape (sources, length)."""
-    mean = source.values.expand(*shape, source.values.shape[2])
-    return Attended(mean, mean[..., :0])
+    return source.values.expand(*shape, source.values.shape[2])
 
 
 def scale_gradient(x: Tensor, scale: float) -> Tensor:
@@ -210,12 +200,13 @@ def scale_gradient(x: Tensor, scale: float) -> Tensor:
     return x.detach() + (x - x.detach()) * scale
 
 
-def linear(config: CNN.Config, inputs: int, outputs: int, dropout: float = 0.0) -> nn.Module:
+def linear(inputs: int, outputs: int, dropout: float = 0.0) -> nn.Module:
     """A linear layer with weights of variance (1 - dropout) / inputs, for inputs after dropout (section 3.5)."""
     layer = nn.Linear(inputs, outputs)
     nn.init.normal_(layer.weight, std=math.sqrt((1 - dropout) / inputs))
     nn.init.zeros_(layer.bias)
-    return weight_norm(layer) if config.weight_norm else layer
+    weight_norm(layer)
+    return layer
 
 
 def convolution(config: CNN.Config, depth: int) -> nn.Module:
@@ -224,4 +215,5 @@ def convolution(config: CNN.Config, depth: int) -> nn.Module:
     nn.init.normal_(layer.weight, std=math.sqrt(4 * (1 - config.dropout) / (config.kernel * config.channels)))
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
-    return weight_norm(layer) if config.weight_norm else layer
+    weight_norm(layer)
+    return layer

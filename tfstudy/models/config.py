@@ -14,7 +14,6 @@ WITHOUT_NUMBERS = ("contextual", "none")  # schemes that do not depend on the nu
 SETTINGS_OF_LAYOUTS: dict[str, tuple[str, ...]] = {  # the layouts that have a setting; all have the others
     "decoder_positions": ("encoder_decoder",),
     "cross_positions": ("encoder_decoder",),
-    "copy_output": ("encoder_decoder",),
     "randomised_positions": ("encoder_decoder", "encoder_only"),
     "share_embeddings": ("encoder_decoder", "decoder_only"),  # elsewhere the target has no embedding
     "tie_output": ("encoder_decoder", "decoder_only"),
@@ -51,15 +50,7 @@ class TiedConfig(ModelConfig):
             raise ValueError(f"share_embeddings needs one vocabulary, but there are {source} and {target}")
 
 
-class CopyConfig(TiedConfig):
-    """The settings of an architecture that can copy from its source (section `model`)."""
-
-    copy_output: bool = Field(
-        False, description="mix the output with a copy of source tokens, weighted by attention (See et al. 2017)"
-    )
-
-
-class TransformerConfig(CopyConfig):
+class TransformerConfig(TiedConfig):
     """The settings of the Transformer (section `model`)."""
 
     heads: int = Field(4, ge=1, description="attention heads; must divide dim")
@@ -75,9 +66,6 @@ class TransformerConfig(CopyConfig):
     feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
     activation: Literal["relu", "gelu", "swiglu", "geglu"] = Field(
         "relu", description="of the feed-forward layers; swiglu and geglu are gated (Shazeer 2020)"
-    )
-    activation_dropout: float | None = Field(
-        None, ge=0, lt=1, description="dropout behind the activation of the feed-forward layers (none: as `dropout`)"
     )
     norm: Literal["pre", "post", "sandwich", "none"] = Field(
         "pre", description="normalise before each sublayer, behind it, on both sides (Ding et al. 2021), or nowhere"
@@ -120,12 +108,7 @@ class TransformerConfig(CopyConfig):
             "sqrt(dim); or Xavier uniform, as Csordas et al. 2021 have it with relative positions"
         ),
     )
-    share_layers: bool = Field(False, description="use the same layer at every depth")
-    depth_signal: bool = Field(
-        False,
-        description="add sinusoids of the depth before each shared layer (of eq. 4 and 5 of Dehghani et al. 2019, "
-        "those of the depth only)",
-    )
+    share_layers: bool = Field(False, description="use the same layer at every depth (Dehghani et al. 2019)")
 
     @property
     def target_positions(self) -> str:
@@ -149,8 +132,6 @@ class TransformerConfig(CopyConfig):
         if self.norm == "none" and not self.qk_norm and self.norm_type != "layer":
             raise ValueError(f"norm_type {self.norm_type} needs a norm or qk_norm, but norm is none")
         self._check_positions()
-        if self.depth_signal and not self.share_layers:
-            raise ValueError("depth_signal needs share_layers")
         for key, layouts in SETTINGS_OF_LAYOUTS.items():
             if self.layout not in layouts and getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key} needs layout {' or '.join(layouts)}, but layout is {self.layout}")

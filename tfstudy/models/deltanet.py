@@ -50,7 +50,7 @@ class DeltaNet(RecurrentModel):
     small: ClassVar = {"dim": 16, "heads": 2, "head_width": 8, "feedforward": 24}
     variants: ClassVar = {
         "negative": {"negative_eigenvalues": True},
-        "deep-forwards": {"layers": 3, "bidirectional": False, "copy_output": True},
+        "deep-forwards": {"layers": 3, "bidirectional": False},
         "none": {"attention": "none", "layers": 1},
     }
 
@@ -61,7 +61,7 @@ class DeltaNet(RecurrentModel):
             False, description="eigenvalues of the transition in [-1, 1] instead of [0, 1] (Grazzi et al. 2024)"
         )
 
-    def mixer(self, number: int, directions: int) -> nn.Module:
+    def mixer(self, directions: int) -> nn.Module:
         return GatedDelta(self.config, directions)
 
     def new_bridge(self, width: int) -> nn.Module:

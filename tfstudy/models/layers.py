@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
@@ -48,22 +47,19 @@ class Layer(nn.Module):
         past: Sequence[Cache] = (),
         memory: Sequence[KeyValue] = (),
         far: Sight | None = None,
-        weighted: bool = False,
-    ) -> tuple[Float[Tensor, "tokens dim"], Sequence[Cache], list[Tensor]]:
-        """Return the outputs, the keys and values of self-attention so far, and the weights of cross-attention.
+    ) -> tuple[Float[Tensor, "tokens dim"], Sequence[Cache]]:
+        """Return the outputs, and the keys and values of self-attention so far.
 
         `past` is what earlier calls returned of them, `memory` the keys and values of the source, and `near` and `far`
-        say what self-attention and cross-attention see. There are weights only if `weighted`.
+        say what self-attention and cross-attention see.
         """
-        weights: list[Tensor] = []
         normed = self.residual.before(self.attention_norm, x)
         seen = append(past, self.attention.key_values(normed, near))
-        x = self._add(self.attention_norm, x, self.attention(normed, near, seen)[0])
+        x = self._add(self.attention_norm, x, self.attention(normed, near, seen))
         if far is not None:
-            update, weights = self.cross(self.residual.before(self.cross_norm, x), far, memory, weighted)
-            x = self._add(self.cross_norm, x, update)
+            x = self._add(self.cross_norm, x, self.cross(self.residual.before(self.cross_norm, x), far, memory))
         update = self.feedforward(self.residual.before(self.feedforward_norm, x))
-        return self._add(self.feedforward_norm, x, update), seen, weights
+        return self._add(self.feedforward_norm, x, update), seen
 
     def _add(self, norm: nn.Module, x: Tensor, update: Tensor) -> Tensor:
         return self.residual.after(norm, x, self.dropout(update))
@@ -74,7 +70,7 @@ class Stack(nn.Module):
 
     def __init__(self, config: TransformerConfig, depth: int, crosses: bool) -> None:
         super().__init__()
-        self.depth, self.depth_signal = depth, config.depth_signal
+        self.depth = depth
         residual = Residual(config.norm, config.norm_type, config.residual, (2 * depth) ** -0.5)
         self.layers = nn.ModuleList(
             Layer(config, crosses, residual) for _ in range(1 if config.share_layers else depth)
@@ -93,21 +89,18 @@ class Stack(nn.Module):
         caches: Sequence[Sequence[Cache]] = (),
         memory: Sequence[Sequence[KeyValue]] = (),
         far: Sight | None = None,
-        weighted: bool = False,
-    ) -> tuple[Float[Tensor, "tokens dim"], Sequence[Sequence[Cache]], list[Tensor]]:
-        """Return what `Layer` does: the outputs and weights of the last layer, and the caches of all layers.
+    ) -> tuple[Float[Tensor, "tokens dim"], Sequence[Sequence[Cache]]]:
+        """Return the outputs of the last layer, and the caches of all layers; arguments as in `Layer`, for each depth.
 
         The hidden states pass through `states`.
         """
-        x, after, weights = states(x, 0), [], []
+        x, after = states(x, 0), []
         for depth, layer in enumerate(self):
-            if self.depth_signal:  # eqs. 4 and 5 of Dehghani et al. 2019, the part that depends on the depth
-                x = x + positions.sinusoids(torch.full((), depth + 1, device=x.device), x.shape[-1]).to(x.dtype)
             past, source = caches[depth] if caches else (), memory[depth] if memory else ()
-            x, cache, weights = run_layer(layer, x, near, past, source, far, weighted and depth + 1 == self.depth)
+            x, cache = run_layer(layer, x, near, past, source, far)
             x = states(x, depth + 1)
             after.append(cache)
-        return x, tuple(after), weights
+        return x, tuple(after)
 
 
 class GatedActivation(nn.Module):
@@ -130,12 +123,11 @@ def feedforward(config: TransformerConfig) -> nn.Sequential:
     activation = (
         GatedActivation(config.activation) if gated else nn.GELU() if config.activation == "gelu" else nn.ReLU()
     )
-    dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     for weight in (*inner.weight.chunk(2 if gated else 1), outer.weight):
         nn.init.xavier_uniform_(weight)
     for layer in (inner, outer):
         nn.init.zeros_(layer.bias)
-    return nn.Sequential(inner, activation, Dropout(dropout), outer)
+    return nn.Sequential(inner, activation, Dropout(config.dropout), outer)
 
 
 class EmbeddingInit(NamedTuple):

@@ -6,18 +6,16 @@ Its cell can also be that of a GRU or a tanh RNN.
 from typing import ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from tfstudy.models.base import Model
 from tfstudy.models.checkpointing import run_layer
-from tfstudy.models.config import CopyConfig
-from tfstudy.models.copying import CopyOutput
+from tfstudy.models.config import TiedConfig
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.recurrent import Cell, EncoderLayer, RecurrentState, advance, recurrent, state_parts
-from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, copied_of, encoded
-from tfstudy.models.tokens import Shapes, Tokens, flat, joined, per_source, rectangles, split_rows
+from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, encoded
+from tfstudy.models.tokens import Tokens, flat, joined, per_source, rectangles, split_rows
 
 
 class State(NamedTuple):
@@ -25,15 +23,14 @@ class State(NamedTuple):
 
     source: tuple[Source, ...]
     recurrent: tuple[RecurrentState, ...]
-    attended: Float[Tensor, "rows attended"]  # the last attended vector, for input feeding
 
 
 class LSTM(Model):
     """An LSTM with attention: a bidirectional encoder, and a decoder that attends to it after the recurrence.
 
-    Without input feeding the recurrence does not depend on the attention, so teacher forcing is one call of the fused
-    LSTM per rectangle. The initial state of the decoder is a learned map of the encoder's last outputs (Bahdanau et al.
-    2015, appendix A.2.2). With `attention: none` nothing else of the source reaches the decoder.
+    The recurrence does not depend on the attention, so teacher forcing is one call of the fused LSTM per rectangle. The
+    initial state of the decoder is a learned map of the encoder's last outputs (Bahdanau et al. 2015, appendix A.2.2).
+    With `attention: none` nothing else of the source reaches the decoder.
     """
 
     version = 1
@@ -46,27 +43,21 @@ class LSTM(Model):
         "general": {"attention": "general"},
         "additive": {"attention": "additive"},
         "none": {"attention": "none"},
-        "input_feeding": {"input_feeding": True, "layers": 2},
-        "gru": {"cell": "gru", "layers": 2, "attention": "dot", "bidirectional": False, "copy_output": True},
-        "tanh": {"cell": "tanh", "input_feeding": True, "copy_output": True},
-        "tie_output": {"tie_output": True, "input_feeding": True},
+        "gru": {"cell": "gru", "layers": 2, "attention": "dot", "bidirectional": False},
+        "tanh": {"cell": "tanh"},
+        "tie_output": {"tie_output": True},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
 
-    class Config(CopyConfig):
+    class Config(TiedConfig):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
         layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder, and of the decoder")
         cell: Cell = Field("lstm", description="cell of the recurrent layers: LSTM, GRU, or tanh(W x + U h + b)")
         bidirectional: bool = Field(True, description="the encoder reads in both directions")
         attention: Score = Field("multiplicative", description=SCORES)
-        input_feeding: bool = Field(
-            False, description="feed the attended vector into the next step (slow: a loop over steps)"
-        )
 
         @model_validator(mode="after")
         def _attention_fits(self) -> "LSTM.Config":
-            if self.attention == "none" and self.copy_output:
-                raise ValueError("copy_output needs attention, but attention is 'none'")
             if self.attention == "dot" and self.bidirectional:
                 raise ValueError(
                     "attention 'dot' needs an encoder as wide as the decoder: bidirectional must be false "
@@ -89,23 +80,21 @@ class LSTM(Model):
             EncoderLayer(config.cell, hidden * directions if depth else config.dim, hidden, directions)
             for depth in range(config.layers)
         )
-        self.attended_width = config.dim if config.tie_output else hidden
-        feeding = self.attended_width if config.input_feeding else 0
         self.decoder = nn.ModuleList(
-            recurrent(config.cell, hidden if depth else config.dim + feeding, hidden) for depth in range(config.layers)
+            recurrent(config.cell, hidden if depth else config.dim, hidden) for depth in range(config.layers)
         )
         self.parts = state_parts(config.cell)
         self.bridge = nn.ModuleList(nn.Linear(hidden * directions, self.parts * hidden) for _ in range(config.layers))
         self.attention = SourceAttention(config.attention, hidden, hidden * directions)
-        self.combine = nn.Linear(hidden + self.attention.width, self.attended_width)
-        self.output = nn.Linear(self.attended_width, target_vocab, bias=not config.tie_output)
+        attended_width = config.dim if config.tie_output else hidden
+        self.combine = nn.Linear(hidden + self.attention.width, attended_width)
+        self.output = nn.Linear(attended_width, target_vocab, bias=not config.tie_output)
         for layer in (*self.bridge, self.combine, self.output):
             nn.init.xavier_uniform_(layer.weight)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
         if config.tie_output:
             self.output.weight = self.target_embedding.weight
-        self.copy = CopyOutput(self.attended_width, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
     def encode(self, source: Tokens) -> State:
@@ -119,58 +108,18 @@ class LSTM(Model):
             hidden, *cell = bridge(joined([last for _, last in found])).chunk(self.parts, -1)
             starts.append((hidden.tanh(), *(part.contiguous() for part in cell)))
         x = self.dropout(x)
-        sources = encoded(source, self.attention.project(x), x, self.copy)
-        return State(sources, tuple(starts), x.new_zeros(len(starts[0][0]), self.attended_width))
+        return State(encoded(source, self.attention.project(x), x), tuple(starts))
 
     def decode(self, target: Tokens, state: State) -> tuple[Tensor, State]:
-        inputs = self.dropout(self.target_states(self.target_embedding(target.ids), 0))
-        advance_all = self._advance_by_step if self.config.input_feeding else self._advance
-        attended, copied, state = advance_all(inputs, target.shapes, state)
-        features = self.dropout(attended)
-        logits = self.output(features)
-        return logits if self.copy is None else self.copy(features, logits, copied), state
-
-    def _advance_by_step(self, inputs: Tensor, shapes: Shapes, state: State) -> tuple[Tensor, Tensor, State]:
-        """Return what `_advance` does, one step after the other: each attended vector is an input of the next."""
-        attended, copied, ends = [], [], []
-        layers = [zip(*(split_rows(shapes, x) for x in parts), strict=True) for parts in state.recurrent]
-        recurrent = zip(*layers, strict=True)
-        starts = map(State, ((source,) for source in state.source), recurrent, split_rows(shapes, state.attended))
-        for (rows,), own in zip(rectangles(shapes, inputs), starts, strict=True):
-            outputs = []
-            for step in rows.unbind(1):
-                fed, one = torch.cat([step, own.attended], -1), ((len(step), 1),)
-                *out, own = self._advance(fed, one, own, rows.shape[1])
-                own = own._replace(attended=out[0])
-                outputs.append(out)
-            steps = [torch.stack(parts, 1) for parts in zip(*outputs, strict=True)]
-            attended.append(steps[0])
-            copied.append(steps[1])
-            ends.append(own)
-        return flat(attended), flat(copied), ends[0]  # only generation continues a state, and has one rectangle
-
-    def _advance(
-        self, inputs: Float[Tensor, "tokens inputs"], shapes: Shapes, state: State, steps: int = 1
-    ) -> tuple[Float[Tensor, "tokens attended"], Float[Tensor, "tokens _"], State]:
-        """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new state.
-
-        Between them is the copied distribution at each position, empty without `copy_output`. `steps` is the number of
-        such calls for one target.
-        """
-        x, layers = inputs, []
+        shapes, layers = target.shapes, []
+        x = self.target_states(self.target_embedding(target.ids), 0)
         for depth, layer in enumerate(self.decoder):
-            x = self.dropout(x) if depth else x
             before = zip(*(split_rows(shapes, part) for part in state.recurrent[depth]), strict=True)
-            rows = zip(rectangles(shapes, x), before, strict=True)
+            rows = zip(rectangles(shapes, self.dropout(x)), before, strict=True)
             found = [run_layer(advance, layer, own, start) for (own,), start in rows]
             x = self.target_states(flat([outputs for outputs, _ in found]), depth + 1)
             layers.append(found[0][1])  # only generation continues a state, and has one rectangle
         queries = rectangles(per_source(shapes, [len(source.mask) for source in state.source]), x)
-        pairs = zip(queries, state.source, strict=True)
-        read = [self.attention(query, source, steps) for (query,), source in pairs]
-        contexts = flat([one.contexts for one in read])
-        attended = torch.tanh(self.combine(torch.cat([x, contexts], -1)))
-        copied = attended[:, :0]
-        if self.copy is not None:
-            copied = self.copy.copied([one.weights for one in read], copied_of(state.source))
-        return attended, copied, state._replace(recurrent=tuple(layers))
+        contexts = flat([self.attention(query, source) for (query,), source in zip(queries, state.source, strict=True)])
+        attended = torch.tanh(self.combine(torch.cat([x, contexts], -1)))  # Luong et al. 2015, eq. 5
+        return self.output(self.dropout(attended)), state._replace(recurrent=tuple(layers))

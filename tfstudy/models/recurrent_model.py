@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from tfstudy.models.base import PaddedModel
 from tfstudy.models.checkpointing import run_layer
-from tfstudy.models.config import CopyConfig
-from tfstudy.models.copying import CopyOutput
+from tfstudy.models.config import TiedConfig
 from tfstudy.models.dropout import Dropout
-from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, copied_of
+from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention
 
 
 class State(NamedTuple):
@@ -28,19 +27,13 @@ class State(NamedTuple):
     layers: tuple[Any, ...]
 
 
-class RecurrentConfig(CopyConfig):
+class RecurrentConfig(TiedConfig):
     """The settings of minGRU and DeltaNet (section `model`)."""
 
     feedforward: int = Field(256, ge=1, le=65536, description="inner width of the feedforward layers")
     layers: int = Field(2, ge=1, le=64, description="recurrent layers of the encoder, and of the decoder")
     bidirectional: bool = Field(True, description="the encoder reads in both directions")
     attention: Score = Field("multiplicative", description=SCORES)
-
-    @model_validator(mode="after")
-    def _attention_fits(self) -> "RecurrentConfig":
-        if self.attention == "none" and self.copy_output:
-            raise ValueError("copy_output needs attention, but attention is 'none'")
-        return self
 
 
 class RecurrentModel(PaddedModel):
@@ -56,15 +49,13 @@ class RecurrentModel(PaddedModel):
         dim, directions = config.dim, 1 + config.bidirectional
         self.source_embedding = nn.Embedding(source_vocab, dim)
         self.target_embedding = self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, dim)
-        numbers = range(1, config.layers + 1)
-        self.encoder = nn.ModuleList(Layer(config, self.mixer(number, directions)) for number in numbers)
-        self.decoder = nn.ModuleList(Layer(config, self.mixer(number, 1)) for number in numbers)
+        self.encoder = nn.ModuleList(Layer(config, self.mixer(directions)) for _ in range(config.layers))
+        self.decoder = nn.ModuleList(Layer(config, self.mixer(1)) for _ in range(config.layers))
         self.bridge = self.new_bridge(dim * directions)
         self.encoded, self.decoded = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.attention = SourceAttention(config.attention, dim, dim)
         self.combine = nn.Linear(dim + self.attention.width, dim)
         self.output = nn.Linear(dim, target_vocab, bias=not config.tie_output)
-        self.copy = CopyOutput(dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
         for module in self.modules():
             initialise(module)
@@ -72,8 +63,8 @@ class RecurrentModel(PaddedModel):
             self.output.weight = self.target_embedding.weight
 
     @abstractmethod
-    def mixer(self, number: int, directions: int) -> nn.Module:
-        """Return what mixes the tokens in layer `number`, counted from 1: see `Layer`."""
+    def mixer(self, directions: int) -> nn.Module:
+        """Return what mixes the tokens in a layer that reads in one direction or both: see `Layer`."""
 
     @abstractmethod
     def new_bridge(self, width: int) -> nn.Module:
@@ -97,9 +88,7 @@ class RecurrentModel(PaddedModel):
         last = x[torch.arange(len(x), device=x.device), mask.sum(1) - 1]
         ends = torch.cat([last, x[:, 0]], -1) if self.config.bidirectional else last
         keys = self.attention.project(x.flatten(0, 1))
-        copied = None if self.copy is None else self.copy.target_ids[source]
-        encoded = Source(keys.view(*source.shape, keys.shape[1]), x, mask, copied)
-        return State(encoded, self.start(ends, states))
+        return State(Source(keys.view(*source.shape, keys.shape[1]), x, mask), self.start(ends, states))
 
     def decode_padded(
         self, tokens: Int[Tensor, "rows length"], state: State
@@ -114,14 +103,9 @@ class RecurrentModel(PaddedModel):
         sources = len(state.source.mask)
         # The hypotheses of a source are next to each other, like one longer target.
         query = x.reshape(sources, len(x) // max(1, sources) * x.shape[1], x.shape[2])
-        found = self.attention(query, state.source)
-        context = found.contexts.reshape(*tokens.shape, self.attention.width)
+        context = self.attention(query, state.source).reshape(*tokens.shape, self.attention.width)
         features = self.dropout(self.combine(torch.cat([x, context], -1)).tanh())
-        logits = self.output(features)
-        if self.copy is not None:
-            copied = self.copy.copied([found.weights], copied_of([state.source]))
-            logits = self.copy(features.flatten(0, 1), logits.flatten(0, 1), copied).view(logits.shape)
-        return logits, state._replace(layers=tuple(states))
+        return self.output(features), state._replace(layers=tuple(states))
 
 
 class Layer(nn.Module):

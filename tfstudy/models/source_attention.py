@@ -1,16 +1,14 @@
 """Attention over the source for decoders that are recurrent or convolutional."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from tfstudy.models.attention import Weights
 from tfstudy.models.checkpointing import ALL, in_chunks
-from tfstudy.models.copying import CopyOutput, copied_ids
 from tfstudy.models.tokens import Tokens
 
 Score = Literal["multiplicative", "general", "dot", "additive", "none"]
@@ -26,26 +24,11 @@ class Source(NamedTuple):
     keys: Float[Tensor, "sources source _"]
     values: Float[Tensor, "sources source encoded"]
     mask: Bool[Tensor, "sources source"]
-    copied: Int[Tensor, "sources source"] | None = None  # those of `copied_ids`, if the model copies
 
 
-class Attended(NamedTuple):
-    """The contexts, and the weights if the model copies from the source; otherwise these are empty."""
-
-    contexts: Float[Tensor, "sources length encoded"]
-    weights: Float[Tensor, "sources length _"]
-
-
-def encoded(source: Tokens, keys: Tensor, values: Tensor, copy: CopyOutput | None) -> tuple[Source, ...]:
+def encoded(source: Tokens, keys: Tensor, values: Tensor) -> tuple[Source, ...]:
     """Return the source of each rectangle, of keys and values (tokens, ...)."""
-    copied = copied_ids(copy, source) or [None] * len(source.shapes)
-    parts = zip(source.rectangles(keys, values, source.mask), copied, strict=True)
-    return tuple(Source(keys, values, mask, ids) for (keys, values, mask), ids in parts)
-
-
-def copied_of(sources: Sequence[Source]) -> list[Tensor]:
-    """Return what `CopyOutput.copied` takes besides the weights."""
-    return [source.copied for source in sources if source.copied is not None]
+    return tuple(Source(*parts) for parts in source.rectangles(keys, values, source.mask))
 
 
 def attend(
@@ -54,12 +37,11 @@ def attend(
     score: Callable[[Tensor, Tensor], Tensor],
     weights: Weights,
     size: int = 1,
-    calls: int = 1,
-) -> Attended:
+) -> Float[Tensor, "sources length encoded"]:
     """Return the source's values averaged with softmax(score(query, keys)), in chunks if there are very many scores.
 
-    `score` returns (sources, length, source) and needs `size` elements for each score; for `calls`, see `in_chunks`.
-    While somebody hooks `weights` there is one chunk.
+    `score` returns (sources, length, source) and needs `size` elements for each score. While somebody hooks
+    `weights` there is one chunk.
     """
 
     def compute(rows: slice, queries: slice) -> Tensor:
@@ -67,13 +49,10 @@ def attend(
         found = scores.masked_fill(~mask, float("-inf")).softmax(-1)
         if weights.hooked:
             found = weights(found[:, None], mask[:, None])[:, 0]
-        contexts = found @ source.values[rows]
-        return contexts if source.copied is None else torch.cat([contexts, found], -1)
+        return found @ source.values[rows]
 
     rows, queries, keys = *query.shape[:2], source.keys.shape[1]
-    found = compute(ALL, ALL) if weights.hooked else in_chunks(compute, rows, queries, keys * size, calls)
-    width = source.values.shape[2]
-    return Attended(found if source.copied is None else found[..., :width], found[..., width:])
+    return compute(ALL, ALL) if weights.hooked else in_chunks(compute, rows, queries, keys * size)
 
 
 def dot_product(query: Float[Tensor, "sources length _"], keys: Float[Tensor, "sources source _"]) -> Tensor:
@@ -104,13 +83,15 @@ class SourceAttention(nn.Module):
         projected: Tensor = encoded.new_zeros(len(encoded), 0) if self.kind == "none" else self.key(encoded)
         return projected
 
-    def forward(self, query: Float[Tensor, "sources length hidden"], source: Source, calls: int = 1) -> Attended:
-        """Return the contexts (sources, length, width). `calls` is the number of such calls for one target."""
+    def forward(
+        self, query: Float[Tensor, "sources length hidden"], source: Source
+    ) -> Float[Tensor, "sources length width"]:
+        """Return the contexts."""
         if self.kind == "none":
-            return Attended(query[..., :0], query[..., :0])
+            return query[..., :0]
         if self.kind == "additive":
-            return attend(self.query(query), source, self._additive, self.weights, self.hidden, calls)
-        return attend(query, source, self._product, self.weights, 1, calls)
+            return attend(self.query(query), source, self._additive, self.weights, self.hidden)
+        return attend(query, source, self._product, self.weights)
 
     def _additive(self, query: Tensor, keys: Tensor) -> Tensor:
         scores: Tensor = self.score((query[:, :, None] + keys[:, None]).tanh_())[..., 0]

@@ -15,7 +15,6 @@ from torch.nn.functional import pad
 from tfstudy.models.attention import Cache, KeyValue, Sight
 from tfstudy.models.base import Model
 from tfstudy.models.config import TransformerConfig
-from tfstudy.models.copying import CopyOutput, copied_ids
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, Stack, embedding_init
 from tfstudy.models.positions import PositionScheme, Setup
@@ -53,11 +52,11 @@ class Transformer(Model):
         "encoder_only": {"layout": "encoder_only", "positions": "rotary", "randomised_positions": 128},
         "encoder_only_digits": {"layout": "encoder_only", "digit_positions": 20},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
-        "universal": {"share_layers": True, "depth_signal": True, "activation": "geglu"},
+        "geglu": {"activation": "geglu"},
         "tie_output": {"tie_output": True},
         "token_upscaling": {"embedding_init": "token_upscaling"},
         "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
-        "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
     bags = ("none",)
     source_only = ("encoder_only", "encoder_only_digits")
@@ -90,7 +89,6 @@ class Transformer(Model):
         else:
             nn.init.xavier_uniform_(self.output.weight)
             nn.init.zeros_(self.output.bias)
-        self.copy = CopyOutput(config.dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
     def _embedding(self, vocab: int, scheme: str) -> Embedding:
@@ -143,7 +141,6 @@ class Memory(NamedTuple):
 
     tokens: Tokens
     key_values: Sequence[Sequence[KeyValue]] = ()
-    copied: Sequence[Int[Tensor, "sources source"]] = ()  # target ids of the source tokens, if the model copies
 
 
 class State(NamedTuple):
@@ -186,11 +183,11 @@ class EncoderDecoder:
         source = model.numbering(source)
         embedded, digits = model.embed_source(source)
         near = Sight.within(source, config.positions, config.attention_window)
-        x, _, _ = model.encoder(embedded, near, model.source_states)
+        x, _ = model.encoder(embedded, near, model.source_states)
         x = model.encoder.norm(x)
         far = Sight.within(source, config.cross_positions)
         key_values = tuple(layer.cross.key_values(x, far) for layer in model.decoder)
-        return State(Memory(source, key_values, copied_ids(model.copy, source)), digits=digits)
+        return State(Memory(source, key_values), digits=digits)
 
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
@@ -200,15 +197,8 @@ class EncoderDecoder:
         embedded, digits = model.embed_target(target, state.digits)
         near = Sight.back(target, config.target_positions, config.attention_window)
         far = Sight.across(target, source.tokens, config.cross_positions)
-        copies = model.copy is not None
-        x, caches, weights = model.decoder(
-            embedded, near, model.target_states, state.caches, source.key_values, far, weighted=copies
-        )
-        features = model.decoder.norm(x)
-        logits = model.output(features)
-        if model.copy is not None:
-            logits = model.copy(features, logits, model.copy.copied(weights, source.copied))
-        return logits, State(source, caches, target.next_start, digits)
+        x, caches = model.decoder(embedded, near, model.target_states, state.caches, source.key_values, far)
+        return model.output(model.decoder.norm(x)), State(source, caches, target.next_start, digits)
 
 
 class DecoderOnly:
@@ -228,7 +218,7 @@ class DecoderOnly:
         """Return the keys and values of the source in each layer, as the beginning of what the target sees."""
         embedded, digits = model.embed_source(source)
         near = Sight.within(source, model.config.positions, model.config.attention_window)
-        _, caches, _ = model.decoder(embedded, near, model.source_states)
+        _, caches = model.decoder(embedded, near, model.source_states)
         return State(Memory(source), caches, digits=digits)
 
     @staticmethod
@@ -237,7 +227,7 @@ class DecoderOnly:
         target = after_source(target.following(state.length), state.source.tokens)
         sight = Sight.prefix(target, state.source.tokens, model.config.attention_window)
         embedded, digits = model.embed_target(target, state.digits)
-        x, caches, _ = model.decoder(embedded, sight, model.target_states, state.caches)
+        x, caches = model.decoder(embedded, sight, model.target_states, state.caches)
         return model.output(model.decoder.norm(x)), State(state.source, caches, target.next_start, digits)
 
 
@@ -287,7 +277,7 @@ class EncoderOnly:
         source = model.numbering(source)
         embedded, _ = model.embed_source(source)
         near = Sight.within(source, model.config.positions, model.config.attention_window)
-        x, _, _ = model.encoder(embedded, near, model.source_states)
+        x, _ = model.encoder(embedded, near, model.source_states)
         encoded = []
         for features, ids, mask in source.rectangles(model.encoder.norm(x), source.ids, source.mask):
             last = ids.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
@@ -49,38 +49,6 @@ def test_sinusoids_follow_the_formula(position, dim):
     assert_close(sinusoids(torch.tensor(position), dim), encoding(position, dim), atol=2e-4, rtol=0)
 
 
-@given(position=st.integers(0, 400), shift=st.integers(-50, 50), half=st.integers(1, 8))
-def test_a_shifted_encoding_is_a_linear_map_that_does_not_depend_on_the_position(position, shift, half):
-    rotation = torch.zeros(2 * half, 2 * half)
-    for i in range(half):
-        angle = shift / 10000 ** (i / half)
-        sin, cos = math.sin(angle), math.cos(angle)
-        rotation[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
-    here, there = sinusoids(torch.tensor([position, position + shift]), 2 * half)
-    assert_close(rotation @ here, there, atol=2e-4, rtol=0)
-
-
-@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
-def test_an_embedding_is_scaled_and_its_position_added(kind):
-    torch.manual_seed(0)
-    embedding = Embedding(9, 6, kind, 20, EmbeddingInit(scale=3.0))
-    tokens, positions = torch.tensor([[4, 5, 4]]), torch.tensor([[2, 3, 19]])
-    added = {
-        "sinusoidal": lambda: sinusoids(positions, 6),
-        "learned": lambda: embedding.positions.weight[positions],
-        "none": lambda: 0,
-    }[kind]()
-    expected = 3.0 * embedding.tokens.weight[tokens] + added
-    assert_close(embedding(placed(tokens, positions)), expected.flatten(0, 1))
-
-
-def test_a_sinusoidal_position_past_the_table_is_computed():
-    embedding = Embedding(9, 6, "sinusoidal", 4, EmbeddingInit())
-    far = torch.tensor([[3, 4, 70]])
-    added = embedding(placed(torch.full((1, 3), 5), far)) - embedding.tokens.weight[5]
-    assert_close(added, sinusoids(far[0], 6), **CLOSE)
-
-
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
         Embedding(9, 6, "learned", 4, EmbeddingInit())(placed(torch.tensor([[5]]), torch.tensor([[4]])))
@@ -109,21 +77,8 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
         rows.append(attention.out(torch.cat(parts)))
     seen = attention.key_values(x, sight([(1, keys)]))
     masks, places = None if causal else [mask.view(1, 1, 1, -1)], [at(range(keys - new, keys), range(keys))]
-    got = attention(x[keys - new :], sight([(1, new)], masks, places, causal=causal), seen)[0]
+    got = attention(x[keys - new :], sight([(1, new)], masks, places, causal=causal), seen)
     assert_close(got, torch.stack(rows), **CLOSE)
-
-
-def to_itself(attention, x):
-    """Self-attention of one row (length, dim)."""
-    seen = sight([(1, len(x))])
-    return attention(x, seen, attention.key_values(x, seen))[0]
-
-
-@given(order=st.permutations(range(6)))
-@settings(max_examples=20)
-def test_self_attention_without_positions_is_permutation_equivariant(order):
-    attention, x = randomised(MultiHeadAttention(8, 2)), torch.randn(6, 8)
-    assert_close(to_itself(attention, x[order]), to_itself(attention, x)[order], **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +92,14 @@ def test_self_attention_without_positions_is_permutation_equivariant(order):
 def test_embeddings_start_as_csordas_et_al_describe(name, kind, std, scale):
     torch.manual_seed(0)
     embedding = Embedding(400, 100, "sinusoidal", 50, embedding_init(name, 400, 100))
-    weight, positions = embedding.tokens.weight, torch.arange(400)
+    weight, positions = embedding.tokens.weight, torch.arange(400)  # most are past the table
     assert_close(weight.std().item(), std, rtol=0.01, atol=0)
     assert (weight.abs().max() <= std * 3**0.5) == (kind == "uniform")
     assert_close(embedding(placed(positions[None], positions[None])), scale * weight + sinusoids(positions, 100))
     learned = Embedding(400, 100, "learned", 500, embedding_init(name, 400, 100))
-    assert_close(learned.positions.weight.std().item(), std * scale, rtol=0.02, atol=0)
+    table = learned.positions.weight
+    assert_close(table.std().item(), std * scale, rtol=0.02, atol=0)
+    assert_close(learned(placed(positions[None], positions[None])), scale * learned.tokens.weight + table[:400])
 
 
 # On attention
@@ -198,17 +155,6 @@ def test_scores_depend_on_the_distance_only(name, causal):
     near = scores(scheme, queries, keys, at([3, 4, 5], [0, 1, 2, 3, 4, 5]))
     far = scores(scheme, queries, keys, at([43, 44, 45], [40, 41, 42, 43, 44, 45]))
     assert_close(near, far, **CLOSE)
-
-
-@pytest.mark.parametrize("name", ON_ATTENTION)
-def test_scores_depend_on_the_distance(name):
-    scheme, (query, keys) = built(name), vectors(1, 1)
-    keys = keys.repeat(1, 1, 3, 1)
-    if name == "contextual":
-        keys = torch.cat([keys, query], 2)  # the query's own token
-    place = at([5], [0, 2, 4, 5][: keys.shape[2]])
-    first, second, third = scores(scheme, query, keys, place)[..., :3].unbind(-1)
-    assert min((first - second).abs().max(), (second - third).abs().max()) > 1e-3
 
 
 @pytest.mark.parametrize("name", ["alibi", "kerple", "kerple_power", "fire"])
@@ -312,13 +258,6 @@ def test_contextual_positions_of_three_tokens_are_those_computed_by_hand(causal)
             assert_close(found[1, 2, i, j], expected, **CLOSE)
 
 
-def test_contextual_positions_end_with_the_table():
-    scheme, query = randomised(Contextual(Setup(DIM, HEADS, causal=True))), torch.ones(1, HEADS, 1, HEAD)
-    keys = torch.full((1, HEADS, 200, HEAD), 9.0)  # all gates are open
-    found = scheme.bias(query, keys, at([199], list(range(200))))
-    assert_close(found[0, 0, 0, 0], scheme.embeddings[63].sum(), **CLOSE)
-
-
 @pytest.mark.parametrize("name", ["alibi", "shaw"])
 def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
     attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name))
@@ -333,7 +272,7 @@ def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
     summed = products / HEAD**0.5 + bias if name == "alibi" else (products + bias) / HEAD**0.5
     expected = attention.out((summed.softmax(-1) @ values).transpose(1, 2).reshape(4, DIM))
     seen = sight([(1, 4)], places=[places])
-    assert_close(attention(x, seen, attention.key_values(x, seen))[0], expected, **CLOSE)
+    assert_close(attention(x, seen, attention.key_values(x, seen)), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ON_ATTENTION)
@@ -346,7 +285,7 @@ def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
         piece, seen = x[:, start:end].flatten(0, 1), sight([(2, end - start)], places=[place], causal=True)
         [new] = attention.key_values(piece, seen)
         cache = Cache(*new) if cache is None else cache.append(new)
-        return attention(piece, seen, [cache])[0].view(2, -1, DIM), cache
+        return attention(piece, seen, [cache]).view(2, -1, DIM), cache
 
     whole, _ = attended(0, 7)
     pieces, cache = [], None
