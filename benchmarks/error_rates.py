@@ -17,7 +17,6 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-from tfstudy.analysis.published import UNDECIDED, Gap, decide, more_seeds
 from tfstudy.analysis.stats import ALPHA, compare, interval, power_of_t, q_values, seeds_needed
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
@@ -120,8 +119,7 @@ def needed(studies: int) -> Iterator[str]:
 def promises(studies: int) -> Iterator[tuple[str, float, int]]:
     """Yield how often the proposed number of seeds decides, where a pilot study of 5 had the true mean and variance.
 
-    A comparison proposes the seeds for a power of 80 %. For a published figure (its standard error is 4.1 or unknown),
-    it is the number with which the same difference would be decided.
+    A comparison proposes the seeds for a power of 80 %.
     """
     for gap in (10.0, 15.0, 25.0):
         n = seeds_needed(gap / 8, False) or 0
@@ -132,13 +130,6 @@ def promises(studies: int) -> Iterator[tuple[str, float, int]]:
             _share(compare(*x, False).p < ALPHA for x in pairs),
             studies,
         )
-    for gap, error in ((0.5, 0.0), (10.0, 0.0), (25.0, 4.1)):
-        known = Gap(gap, 64.0, 5, error, 5)
-        n = 5 + (more_seeds(known) or 0)
-        values = np.random.default_rng(n).normal(gap, 8, (studies, n))
-        gaps = (known._replace(excess=abs(x.mean()), variance=x.var(ddof=1), n=n) for x in values)
-        share = _share(decide(each.excess, each.half_width) != UNDECIDED for each in gaps)
-        yield f"figure {gap:g} apart, {n} seeds", share, studies
 
 
 def _share(outcomes: Iterable[Any]) -> float:

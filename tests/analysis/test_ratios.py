@@ -1,19 +1,11 @@
-"""Medians and their intervals, and claims about ratios of speed, memory and FLOPs."""
-
-import math
-from math import comb
+"""Claims about ratios of speed, memory and FLOPs."""
 
 import msgspec
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.example_claims import claim
 from tests.performance.example_measurements import MACHINE, record
-from tfstudy.analysis.stats import fewest_values, median_interval
-from tfstudy.errors import UserError
-from tfstudy.report.claims import about, claim_texts, reason
+from tfstudy.report.claims import claim_texts
 
 PLACE = {"work": "training", "arch": "transformer", "length": 8, "width": 16, "batch": 2}
 NOISE = (1.0, 1.1, 0.9, 1.05, 0.95, 1.2, 0.8, 1.02, 0.98, 1.0, 1.1, 0.9)
@@ -35,36 +27,6 @@ def pair(ratio, machine=MACHINE, n=12):
     return [record(*default, machine=machine), record(*explicit, variant="explicit", machine=machine)]
 
 
-# Medians
-
-
-@pytest.mark.parametrize(("n", "left_out"), [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)])
-def test_the_ends_of_the_interval_are_the_known_order_statistics(n, left_out):
-    """For 95 %: Conover, Practical Nonparametric Statistics, table A3."""
-    found = median_interval(range(n))
-    assert (found.mean, found.low, found.high) == ((n - 1) / 2, left_out, n - 1 - left_out)
-
-
-@given(st.integers(0, 40), st.sampled_from([0.9, 0.95, 0.995]))
-def test_the_interval_has_at_least_its_level_and_is_the_narrowest_such(n, level):
-    found = median_interval(range(n), level)
-    assert fewest_values() == 6
-    if n < fewest_values(level):
-        assert math.isnan(found.low)
-        return
-
-    def coverage(k):
-        return 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
-
-    assert coverage(int(found.low) + 1) >= level > coverage(int(found.low) + 2)
-
-
-def test_the_interval_covers_the_median_as_often_as_promised():
-    samples = np.random.default_rng(0).exponential(size=(2000, 15))
-    found = [median_interval(sample) for sample in samples]
-    assert np.mean([one.low <= math.log(2) <= one.high for one in found]) == pytest.approx(0.965, abs=0.015)
-
-
 # Ratios
 
 
@@ -74,7 +36,7 @@ def test_the_interval_covers_the_median_as_often_as_promised():
         ({"above": 1.5}, "supported"),
         ({"is": 2, "within": 1}, "supported"),
         ({"is": 4, "within": 0.5}, "refuted"),
-        ({"below": 2}, "undecided"),
+        ({"below": 2}, "open"),
     ],
 )
 def test_a_ratio_of_speeds_is_judged_by_the_interval_of_its_median(bounds, verdict):
@@ -82,7 +44,6 @@ def test_a_ratio_of_speeds_is_judged_by_the_interval_of_its_median(bounds, verdi
     assert found.verdict == verdict
     [one] = found.statements
     assert one.low < 2 < one.high
-    assert one.ratio.of.variant == "default"
 
 
 def test_ratios_are_of_the_same_round_so_that_load_does_not_matter():
@@ -105,7 +66,7 @@ def test_memory_and_flops_are_exact(quantity, ratio):
 
 def test_too_few_rounds_decide_nothing():
     found = judged(pair(2, n=5), statement(above=1))
-    assert (found.verdict, reason(found.statements[0])) == ("undecided", "5 of at least 6 repeats")
+    assert (found.verdict, found.statements[0].reason) == ("open", "5 of at least 6 rounds")
 
 
 def test_only_measurements_of_one_command_with_as_many_repeats_are_compared():
@@ -114,7 +75,7 @@ def test_only_measurements_of_one_command_with_as_many_repeats_are_compared():
     assert judged([first[0], second[1]], statement(above=1)).verdict == "not run"
     assert judged([first[0], pair(2, n=11)[1]], statement(above=1)).verdict == "not run"
     both = judged([*second, *first], statement(above=1)).statements[0]
-    assert (both.ratio.of.machine.started, both.unused) == ("2026-02-02", 1)
+    assert both.mean == judged(second, statement(above=1)).statements[0].mean
 
 
 def test_a_record_is_found_by_all_that_the_statement_names_and_has_no_other_settings_of_training():
@@ -126,26 +87,4 @@ def test_a_record_is_found_by_all_that_the_statement_names_and_has_no_other_sett
     named = {"train.optimizer": "sgd"}
     found = judged(sgd, statement(named, {"variant": "explicit"} | named, above=1))
     assert found.verdict == "supported"
-    assert "transformer train.optimizer=sgd over" in about(found.statements[0])
-
-
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        (statement({"work": "sleeping"}, above=1), "unknown work 'sleeping'"),
-        (statement({"length": "8"}, above=1), "'length' must be a whole number from 1"),
-        (statement({"quantity": "speed"}, above=1), "unknown quantity"),
-        (statement({"lenght": 8}, above=1), "did you mean 'length'?"),
-        (statement(above=1) | {"minus": {"arch": "lstm"}}, "not both"),
-        (
-            statement({"quantity": "flops"}, {"quantity": "tokens_per_second"}, above=1),
-            "a speed has a ratio only to another speed, got flops over tokens_per_second",
-        ),
-    ],
-)
-def test_an_unknown_measurement_is_refused(part, message):
-    with pytest.raises(UserError) as error:
-        claim(part, where=PLACE)
-    assert message in str(error.value)
-    with pytest.raises(UserError, match="needs its length"):
-        claim(statement(above=1), where={"arch": "lstm"})
+    assert "train.optimizer=sgd" in found.evidence

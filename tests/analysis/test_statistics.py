@@ -13,6 +13,7 @@ from tfstudy.analysis.stats import (
     ALPHA,
     against,
     compare,
+    fewest_values,
     interval,
     letter_groups,
     log_fit,
@@ -140,6 +141,33 @@ def test_a_median_length_may_only_be_a_lower_bound():
     assert median_length([(10, False), (12, False), (60, True)]) == (12, False)
     assert median_length([(10, False), (60, True), (60, True)]) == (60, True)
     assert median_length([(10, False), (60, True)]) == (10, False)
+
+
+@pytest.mark.parametrize(("n", "left_out"), [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)])
+def test_the_ends_of_the_interval_are_the_known_order_statistics(n, left_out):
+    """For 95 %: Conover, Practical Nonparametric Statistics, table A3."""
+    found = median_interval(range(n))
+    assert (found.mean, found.low, found.high) == ((n - 1) / 2, left_out, n - 1 - left_out)
+
+
+@given(st.integers(0, 40), st.sampled_from([0.9, 0.95, 0.995]))
+def test_the_interval_has_at_least_its_level_and_is_the_narrowest_such(n, level):
+    found = median_interval(range(n), level)
+    assert fewest_values() == 6
+    if n < fewest_values(level):
+        assert math.isnan(found.low)
+        return
+
+    def coverage(k):
+        return 1 - 2 * sum(math.comb(n, i) for i in range(k)) / 2**n
+
+    assert coverage(int(found.low) + 1) >= level > coverage(int(found.low) + 2)
+
+
+def test_the_interval_covers_the_median_as_often_as_promised():
+    samples = np.random.default_rng(0).exponential(size=(2000, 15))
+    found = [median_interval(sample) for sample in samples]
+    assert np.mean([one.low <= math.log(2) <= one.high for one in found]) == pytest.approx(0.965, abs=0.015)
 
 
 # Theorems

@@ -6,14 +6,20 @@ import re
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_claims import NEAR_HALF, judged, values
-from tests.example_records import result, three_architectures, write
+from tests.example_claims import NEAR_HALF, claim, judged, values
+from tests.example_records import put, result, three_architectures, write
 from tests.example_tables import text_of
 from tfstudy.analysis import claims
-from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.report.claims import COLOURS, about, listing, markdown, study_claims
+from tfstudy.analysis.frame import read_finished_runs, read_study
+from tfstudy.report.claims import COLOURS, claim_texts, listing, markdown, study_claims
 
-# The command
+LSTM, CNN, NONE = ({"arch": arch} for arch in ("lstm", "cnn", "transformer"))
+
+
+@pytest.fixture
+def study(tmp_path):
+    values(tmp_path, "lstm", *NEAR_HALF)
+    return values(tmp_path, "cnn", 0.1, 0.11, 0.12, 0.1, 0.1)
 
 
 def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
@@ -21,10 +27,12 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     values(study, "transformer", 0, 0.001, 0, 0.002, 0)
     assert tfstudy("claims", "--results", str(study)) == 0
     out = capsys.readouterr().out
-    assert re.search(r"\| L23 \| theorem \|.*tested by tests/models/\S+\.py::", out)
-    assert re.search(r"\| P14 \| not run \|.*: `tfstudy grid pcfg`", out)
-    evidence = r"The Transformer gets 0\.1 % of scan length right; claimed: 15\.8"
-    assert re.search(rf"\| L3 \| 1 supported, 1 refuted, 1 open \|.*\| {evidence} \| results \|", out)
+    assert re.search(r"\n- L23: tested by tests/models/\S+\.py::", out)
+    assert "\n- P14: run `tfstudy grid pcfg`" in out
+    assert "| L3 | 1 supported, 1 refuted, 1 open | On the length split" in out
+    assert re.search(
+        r"- On scan length:\n.*\n  - the Transformer scores 0\.1 % \[.*claimed 15\.8 ± 5: refuted \(q < ", out
+    )
     assert tfstudy("claims", "L3", "L1", "--results", str(study), "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)["claims"]
     assert [one["id"] for one in found] == ["L3", "L1"]
@@ -33,125 +41,75 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     assert statement["conditions"][0]["each_seed"]["3"] == pytest.approx(0.2)
 
 
-# What a statement is about
-
-SHARED = {"model.dim": 64, "data.train_length": "1-10"}
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "text"),
-    [
-        (
-            SHARED | {"arch": "lstm"},
-            SHARED | {"arch": "cnn"},
-            "lstm minus cnn (dim=64, train_length=1-10) on scan length",
-        ),
-        (
-            {"arch": "lstm", "model.dim": 64, "model.cell": "gru"},
-            {"arch": "lstm", "model.dim": 32, "model.cell": "gru"},
-            "lstm dim=64 minus dim=32 (cell=gru) on scan length",
-        ),
-        (
-            {"arch": "lstm", "model.dim": 64},
-            {"arch": "cnn", "split": "simple", "model.dim": 64},
-            "lstm on scan length minus cnn on scan simple (dim=64)",
-        ),
-    ],
-)
-def test_what_two_conditions_share_stands_once(tmp_path, first, second, text):
-    found = judged(tmp_path, {"of": first, "minus": second, "above": 0})
-    assert about(found.statements[0]) == text
-
-
-# The evidence
-
-
-def evidence(folder, *statements, **more):
-    return judged(folder, *statements, **more).evidence
-
-
-def test_the_evidence_is_a_sentence_with_the_number_of_a_statement(tmp_path):
+def test_the_evidence_is_the_sentence_of_a_statement(study):
     """Of the most frequent verdict among those that decide, and of these the first."""
-    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
-    values(study, "cnn", 0.1, 0.11, 0.12, 0.1, 0.1)
-    lstm, cnn = {"arch": "lstm"}, {"arch": "cnn"}
-    true, false, open_ = ({"of": lstm, "above": bound} for bound in (20, 80, 50))
-    assert evidence(study, true) == "The LSTM gets 50.0 % of scan length right; claimed: more than 20"
-    assert evidence(study, false, true, true) == evidence(study, open_, true)
-    assert evidence(study, true, false) == "The LSTM gets 50.0 % of scan length right; claimed: more than 80"
-    assert evidence(study, open_).endswith("claimed: more than 50 (undecided)")
-    differences = [{"of": one, "minus": other, "above": 0} for one, other in ((lstm, cnn), (cnn, lstm))]
-    assert [evidence(study, one) for one in differences] == [
-        "The LSTM is 39.4 points above the CNN on scan length; claimed: higher",
-        "The CNN is 39.4 points below the LSTM on scan length; claimed: higher",
-    ]
-    assert evidence(study, {"of": {"arch": "transformer"}, "above": 0}) == (
-        "no finished run of this kind: `tfstudy grid scan`"
-    )
+    true, false, open_ = ({"of": LSTM, "above": bound} for bound in (20, 80, 50))
+    cases = {
+        "claimed more than 20: supported": ([true], [false, true, true], [open_, true]),
+        "claimed more than 80: refuted": ([true, false],),
+    }
+    for end, choices in cases.items():
+        for parts in choices:
+            evidence = judged(study, *parts).evidence
+            assert evidence.startswith("On scan length: the LSTM scores 50.0 % [49.")
+            assert f"{end} (n = 5, q < .001)" in evidence
+    assert "claimed more than 50: open" in judged(study, open_).evidence
+    for one, other, words in (
+        (LSTM, CNN, "LSTM is 39.4 points above the CNN"),
+        (CNN, LSTM, "CNN is 39.4 points below"),
+    ):
+        assert words in judged(study, {"of": one, "minus": other, "above": 0}).evidence
+    assert judged(study, {"of": NONE, "above": 0}).evidence == "run `tfstudy grid scan`"
 
 
-def test_a_fall_between_test_sets_is_called_one(tmp_path):
+def test_what_two_conditions_share_is_said_once_and_a_fall_between_test_sets_is_called_one(tmp_path):
+    for name, dim in (("a", 64), ("b", 32)):
+        for folder in values(tmp_path, "lstm", *NEAR_HALF, name=name).glob(f"*/*/s*-{name}*"):
+            put(folder, "config.yaml", json.dumps({"model": {"dim": dim, "heads": 2}}))
+    sides = [LSTM | {"model.dim": dim, "model.heads": 2} for dim in (64, 32)]
+    found = judged(tmp_path, {"of": sides[0], "minus": sides[1], "above": 0}).evidence
+    assert found.startswith("On scan length with heads=2: the LSTM with dim=64 is 0.0 points above one with dim=32 [")
     for seed, share in enumerate(NEAR_HALF):
-        one = result(seed, share)
+        one = result(seed, share, run=f"c{seed}")
         part = one["splits"]["test"]
         one["splits"]["test_long"] = part | {"metrics": part["metrics"] | {"exact_match": share / 5}}
-        write(tmp_path, one)
-    found = evidence(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "lstm", "test": "test_long"}, "above": 0})
-    assert found == "Exact match of the LSTM falls by 40.0 from scan length to test_long; claimed: a fall"
+        write(tmp_path / "other", one)
+    fall = judged(tmp_path / "other", {"of": LSTM, "minus": LSTM | {"test": "test_long"}, "above": 0}).evidence
+    assert "the LSTM falls by 40.0 points to test_long [" in fall
 
 
-def test_the_section_of_a_claim_has_a_row_for_each_statement(tmp_path):
-    values(tmp_path, "lstm", *NEAR_HALF)
-    values(tmp_path, "cnn", 0.1, 0.11, 0.12)
-    lstm, cnn, none = ({"arch": arch} for arch in ("lstm", "cnn", "transformer"))
-    parts = [{"of": lstm, "above": 20}, {"of": lstm, "minus": cnn, "above": 0}, {"of": none, "above": 0}]
-    text = markdown([judged(tmp_path, *parts)])
-    assert "| statement on scan length | claimed | measured | q | verdict |" in text
-    assert re.search(r"\n\| lstm \| above 20 \| 50.0 \[49.\d, 51.\d\] \| <.001 \| supported \|\n", text)
-    assert re.search(r"\n\| lstm minus cnn \| above 0 \| \+39.0 \[.*\] \(n = 3\) \| <.001 \| supported \|\n", text)
-    assert "\n| transformer | above 0 |  |  | not run (no finished run of this kind) |\n" in text
+def test_the_section_of_a_claim_has_a_sentence_for_each_statement_that_no_other_claim_has(study):
+    parts = [{"of": LSTM, "above": 20}, {"of": CNN, "above": 20}, {"of": LSTM, "minus": CNN, "above": 0}]
+    first, second = claim(*parts, {"of": NONE, "above": 20}), claim(*parts[:2], {"of": CNN, "above": 80}, id="L2")
+    found = claim_texts([first, second], [read_study(study)])
+    text = markdown([*found.values()], ["a note"])
+    first, second = text.split("\n## ")[1:3]
+    assert "Claimed more than 20, unless named.\n\n- On scan length:\n  - the LSTM scores 50.0 % [" in first
+    assert re.search(
+        r"\n  - the LSTM is 39\.4 points above the CNN \[.*\], claimed higher: supported \(q < .001\)\n", first
+    )
+    assert "\n- 1 statement not run" in first
+    assert re.search(
+        r"\n\n- On scan length: the CNN scores .* claimed more than 80: refuted .*\n- 2 statements as under L1", second
+    )
+    assert text.endswith("\n- a note\n")
 
 
-# On a terminal
-
-UNRUN = {"of": {"arch": "cnn"}, "is": 12.1, "within": 5}
-
-
-@pytest.fixture
-def refuted(tmp_path):
-    """A claim of which one statement is refuted, and one was not run."""
-    values(tmp_path / "study", "lstm", 0.012, 0.013, 0.011)
-    return judged(tmp_path / "study", {"of": {"arch": "lstm"}, "is": 90.3, "within": 5}, UNRUN)
-
-
-def test_a_claim_has_its_verdict_and_evidence_and_with_details_each_statement(refuted):
-    lines = text_of(listing([refuted], ["a note"], details=False)).splitlines()
-    assert " ".join(lines[0].split()) == "L1 1 refuted, 1 open It is so."
-    assert lines[1].strip() == "The LSTM gets 1.2 % of scan length right; claimed: 90.3"
+def test_a_terminal_shows_verdict_and_evidence_and_with_details_each_statement(study):
+    parts = {"of": LSTM, "is": 90.3, "within": 5}, {"of": NONE, "is": 12.1, "within": 5}
+    found = judged(study, *parts)
+    lines = text_of(listing([found], ["a note"], details=False)).splitlines()
+    assert " ".join(lines[0].split()) == "L1 1 refuted, 1 not run It is so."
+    assert lines[1].strip() == found.evidence
     assert COLOURS.keys() == set(claims.VERDICTS)
     assert lines[-1] == "- a note"
-    text = " ".join(text_of(listing([refuted], [], details=True)).split())
-    assert "lstm on scan length; claimed 90.3 ± 5; 1.2 [" in text
-    assert "(n = 3), q < .001; on the wrong side of 85.3" in text
-    assert "cnn on scan length; claimed 12.1 ± 5; no finished run" in text
+    text = " ".join(text_of(listing([found], [], details=True)).split())
+    assert "2 On scan length: the Transformer, claimed 12.1 ± 5: not run" in text
 
 
-# In the report of a study
-
-
-@pytest.fixture
-def study(tmp_path):
-    return three_architectures(tmp_path)
-
-
-def test_claims_that_a_study_has_runs_for_are_judged(study, tmp_path):
-    found = {one.claim.id: one for one in study_claims(read_finished_runs(study))}
-    length = found["L3"]
-    assert length.verdict == "3 open"
-    assert length.evidence == "The LSTM gets 21.5 % of scan length right; claimed: 18.2 (undecided)"
-    assert {run.path.parent.name for one in length.statements for c in one.conditions for run in c.runs} == {
-        "lstm", "transformer",
-    }  # fmt: skip
-    assert found["L5"].verdict.endswith("open")
+def test_claims_that_a_study_has_runs_for_are_judged_in_its_report(tmp_path):
+    found = {one.claim.id: one for one in study_claims(read_finished_runs(three_architectures(tmp_path)))}
+    assert found["L3"].verdict == "3 open"
+    assert found["L3"].evidence.startswith("On scan length: the LSTM scores 21.5 % [")
     assert "L2" not in found  # is on another split
     assert study_claims(read_finished_runs(write(tmp_path / "other", result(0, split="no_such")))) == []

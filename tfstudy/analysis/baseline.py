@@ -8,6 +8,7 @@ A condition with fewer seeds than in the baseline counts as missing. A test need
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -16,20 +17,15 @@ import msgspec
 
 from tfstudy.analysis import labels
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.stats import ALPHA, Difference, compare, q_values, seeds_needed
+from tfstudy.analysis.stats import ALPHA, Difference, compare, q_values
 from tfstudy.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table
 MIN_SEEDS = 2  # of a test
-MAX_NAMED = 5  # conditions in an error
-WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (
-    "worse",
-    "missing",
-    "too few seeds",
-    "undecided",
-    "better",
-    "unchanged",  # the whole interval lies within the tolerance
-)
+# unchanged: the whole interval lies within the tolerance
+STATES = WORSE, MISSING, UNTESTED, OPEN, BETTER, UNCHANGED = (
+    "worse", "missing", "too few seeds", "open", "better", "unchanged",
+)  # fmt: skip
 Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what a line of a table can hold
 
 
@@ -69,7 +65,7 @@ class Outcome(NamedTuple):
 
     baseline: BaselineRow
     state: str
-    current: Mapping[int, float]  # results by seed
+    current: Mapping[int, float] = {}  # results by seed
     difference: Difference | None = None  # current minus baseline, in points
     q: float = math.nan  # of its p, adjusted for all rows
     reason: str = ""
@@ -98,24 +94,21 @@ def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance:
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for c in rows:
         by_name.setdefault((c.task, c.split, c.corpus, c.arch, c.preset, c.test, c.tag, c.value), []).append(c)
-    found = [_compare(row, _find(row, by_name)) for row in baseline]
+    found = [_compare(row, by_name) for row in baseline]
     q = q_values([one.difference.p if one.difference else math.nan for one in found])
     outcomes = [_decided(one._replace(q=float(own)), tolerance) for one, own in zip(found, q, strict=True)]
-    if not any(len(one.current.keys() & one.baseline.each_seed.keys()) >= MIN_SEEDS for one in outcomes):
-        names: dict[str, list[str]] = {}
-        for one in outcomes:
-            names.setdefault(f"{one.state}: {one.reason}", []).append(one.baseline.name)
-        reasons = [
-            f"{reason} ({len(some)} of {len(outcomes)} conditions: {', '.join(some[:MAX_NAMED])}"
-            f"{', ...' * (len(some) > MAX_NAMED)})"
-            for reason, some in names.items()
-        ]
-        raise UserError(f"nothing could be checked: {'; '.join(reasons)}")
+    if all(one.state in (MISSING, UNTESTED) for one in found):
+        reasons = Counter(f"{one.state}: {one.reason}" for one in outcomes)
+        listed = "; ".join(f"{reason} ({count} of {len(outcomes)} conditions)" for reason, count in reasons.items())
+        raise UserError(f"nothing could be checked: {listed}")
     return outcomes
 
 
-def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
-    """Return the current condition, or why there is none. Settings may differ: they may be what changed the results."""
+def _compare(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Outcome:
+    """Return the difference of a row that is tested (its state is open), or why it is not.
+
+    Settings may differ from those of the baseline: they may be what changed the results.
+    """
     name = (row.task, row.split, row.corpus, row.arch, row.preset)
     all_diverged = [condition for condition in by_name.get((*name, "test", "", ""), []) if not condition.runs]
     known = by_name.get((*name, row.test, row.tag, row.value)) or all_diverged
@@ -123,41 +116,34 @@ def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition
     named = [condition for condition in known if labels.text(condition.settings, short=False) == row.settings]
     candidates = same or named or known
     if len(candidates) != 1:
-        return f"{len(candidates) or 'no'} current condition{'s have' if candidates else ' has'} this name"
-    counts = candidates[0].counts - {row.examples}
-    return f"{row.examples} examples in the baseline, {max(counts)} now" if counts else candidates[0]
-
-
-def _compare(row: BaselineRow, condition: Condition | str) -> Outcome:
-    """Return the difference of a row that is tested (its state is open), or why it is not."""
-    if isinstance(condition, str):
-        return Outcome(row, MISSING, {}, reason=condition)
+        have = "conditions have" if candidates else "condition has"
+        return Outcome(row, MISSING, reason=f"{len(candidates) or 'no'} current {have} this name")
+    condition = candidates[0]
+    if counts := condition.counts - {row.examples}:
+        return Outcome(row, MISSING, reason=f"{row.examples} examples in the baseline, {max(counts)} now")
     lost = {run.result.seed: 0.0 for run in condition.diverged}
     current: dict[int, float] = condition.values.get(row.metric, {}) | lost
     if not current:
-        return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
+        return Outcome(row, MISSING, reason=f"{row.metric} was not measured")
     shared = sorted(current.keys() & row.each_seed.keys())
     ours, theirs = ([own[seed] for seed in shared] for own in (current, row.each_seed))
     if len(shared) < MIN_SEEDS:
         return Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
     if ours == theirs:
         return Outcome(row, UNCHANGED, current)
-    return Outcome(row, UNDECIDED, current, compare(ours, theirs, True, 100 / max(row.examples, 1)))
+    return Outcome(row, OPEN, current, compare(ours, theirs, True, 100 / max(row.examples, 1)))
 
 
 def _decided(outcome: Outcome, tolerance: float) -> Outcome:
-    """Return the outcome with its state, and the reason if it needs more seeds or lacks some."""
-    found, row = outcome.difference, outcome.baseline
+    """Return the outcome with its state, and the reason if it lacks seeds."""
+    found, total = outcome.difference, len(outcome.baseline.each_seed)
     if found and outcome.q < ALPHA and abs(found.mean) > tolerance:
         outcome = outcome._replace(state=WORSE if found.mean < 0 else BETTER)
     elif found and -tolerance <= found.low and found.high <= tolerance:
         outcome = outcome._replace(state=UNCHANGED)
-    elif found and found.mean < -tolerance and (needed := seeds_needed(found.effect, True)):
-        outcome = outcome._replace(reason=f"about {needed} seeds are needed to find a drop of this size")
-    missing = len(row.each_seed.keys() - outcome.current.keys())
+    missing = len(outcome.baseline.each_seed.keys() - outcome.current.keys())
     if not missing or not outcome.current:
         return outcome
-    total = len(row.each_seed)
     if outcome.state == WORSE:  # a drop stays one if seeds are missing
         return outcome._replace(reason=f"{total - missing} of the baseline's {total} seeds")
     return outcome._replace(state=MISSING, reason=f"{missing} of the baseline's {total} seeds")

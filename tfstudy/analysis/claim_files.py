@@ -29,10 +29,10 @@ this repository that shows it: `tested_by`, with `shown_as`.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -48,12 +48,10 @@ METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DI
 TABLE_METRICS = ("exact_match", "bleu")  # by which studies compare conditions
 CONDITION_KEYS = ("task", "split", "corpus", "test", "arch", "preset", "tag", "value")  # select, besides settings
 SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}
-SECTIONS = ("data", "model", "train", "decode", "eval")
+SECTIONS = ("data.", "model.", "train.", "decode.", "eval.")
 ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
 TAKE = "rows.take"
 TAKES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "max": max, "min": min}
-ID = re.compile(r"[LP]\d+")
-VALUE = (str, int, float, bool)  # what a selector may ask of a setting
 # of a ratio: what `tfstudy bench` measured
 TIME = "tokens_per_second"
 QUANTITIES = {
@@ -80,15 +78,10 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     over: Selector = {}  # of a ratio of measurements of `tfstudy bench`
     metric: str = "exact_match"
     is_: float | None = msgspec.field(default=None, name="is")
-    within: float | None = None
+    within: Annotated[float, msgspec.Meta(gt=0)] | None = None
     above: float | None = None
     below: float | None = None
     published: str = ""  # the id of a figure; then nothing else is given
-
-    @property
-    def metric_label(self) -> str:
-        """The metric in words."""
-        return METRICS.get(self.metric) or f"measured by {self.metric}"
 
     @property
     def instrument(self) -> str:
@@ -130,14 +123,14 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A claim: one entry of a file."""
 
-    id: str
+    id: Annotated[str, msgspec.Meta(pattern=r"^[LP]\d+$")]  # such as L2
     claim: str
     source: str
     literature: str = ""
     note: str = ""
     where: Selector = {}
     metric: str = "exact_match"
-    seeds: int = 0
+    seeds: Annotated[int, msgspec.Meta(ge=2)] = 0
     statements: list[Statement] = []
     grid: str = ""
     run: str = ""
@@ -157,11 +150,6 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self.seeds or max(map(minimum_seeds, splits), default=0)
 
 
-def without_rows(selector: Selector) -> Selector:
-    """Return what selects a condition, without what selects rows of an instrument's table."""
-    return {key: value for key, value in selector.items() if not key.startswith(ROWS)}
-
-
 # Files
 
 
@@ -169,73 +157,33 @@ def read_claims(folder: Path | None = None) -> dict[str, Claim]:
     """Return all claims of a folder (default: `configs/claims/`) by id, L1 first; `UserError` if one is invalid."""
     claims: list[Claim] = []
     for path in sorted((folder or configs() / "claims").glob("*.yaml")):
-        tree = read_yaml(path, aliases=True)
-        for key in tree:
-            one_of("key", str(key), ("claims",), path.name)
-        if not isinstance(tree.get("claims"), list):
+        entries = read_yaml(path, aliases=True).get("claims")
+        if not isinstance(entries, list):
             raise UserError(f"{path.name}: expected a list 'claims'")
-        claims += [parse_claim(entry, f"{path.name}, entry {number}") for number, entry in enumerate(tree["claims"], 1)]
+        claims += [parse_claim(entry, f"{path.name}, entry {number}") for number, entry in enumerate(entries, 1)]
     if duplicates := [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]:
         raise UserError(f"ids of claims must be unique; several claims have the id {', '.join(duplicates)}")
     return {claim.id: claim for claim in sorted(claims, key=lambda claim: (claim.id[0], int(claim.id[1:])))}
 
 
-def select_claims(claims: Mapping[str, Claim], ids: Iterable[str]) -> list[Claim]:
-    """Return the claims with these ids, or all if there are none; `UserError` for an unknown id."""
-    names = dict.fromkeys(name.upper() if name.upper() in claims else name for name in ids)
-    return [claims[one_of("claim", name, claims)] for name in names] or list(claims.values())
-
-
 def parse_claim(tree: Any, where: str) -> Claim:
     """Return the claim of an entry; `UserError`, which begins with `where`, if it is invalid."""
-    if not isinstance(tree, dict):
-        raise UserError(f"{where}: expected keys and values, got '{tree}'")
+    if not isinstance(tree, dict) or not isinstance(tree.get("statements", []), list):
+        raise UserError(f"{where}: expected keys and values, with a list of statements, got '{tree}'")
     where = f"{where} ({tree.get('id', 'without an id')})"
+    _check_keys(tree, Claim, where)
+    statements = [(one, f"{where}, statement {number}") for number, one in enumerate(tree.get("statements", []), 1)]
     try:
-        _check_keys(tree, Claim, where)
-        claim = msgspec.convert(tree | {"statements": _with_defaults(tree, where)}, Claim)
+        claim = msgspec.convert(tree | {"statements": [_completed(tree, *one) for one in statements]}, Claim)
     except msgspec.ValidationError as error:
         raise UserError(f"{where}: {error}") from None
-    if not ID.fullmatch(claim.id):
-        raise UserError(f"{where}: an id must be L or P followed by a number, such as L2")
-    if claim.seeds and claim.seeds < 2:
-        raise UserError(f"{where}: seeds must be at least 2, got {claim.seeds}")
-    for number, statement in enumerate(claim.statements, 1):
-        _check_statement(statement, f"{where}, statement {number}")
-    if claim.statements and not claim.command:
-        raise UserError(f"{where}: a claim with statements needs 'grid' or 'run', which run its experiments")
-    if not claim.statements and not claim.tested_by:
-        raise UserError(f"{where}: expected 'statements' or 'tested_by'")
+    for statement, (_, place) in zip(claim.statements, statements, strict=True):
+        _check_statement(statement, place)
+    if not (claim.command if claim.statements else claim.tested_by):
+        raise UserError(
+            f"{where}: expected 'statements' with 'grid' or 'run', which run their experiments, or 'tested_by'"
+        )
     return claim
-
-
-def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
-    """Return the statements of an entry, each completed by what the claim says of all of them."""
-    statements = tree.get("statements", [])
-    if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
-        raise UserError(f"{where}: 'statements' must be a list of keys and values")
-    where_all = tree["where"] if isinstance(tree.get("where"), dict) else {}
-    out = []
-    for number, statement in enumerate(statements, 1):
-        _check_keys(statement, Statement, f"{where}, statement {number}")
-        if "published" in statement:
-            out.append(_published(statement, f"{where}, statement {number}"))
-            continue
-        whole = (BENCH_DEFAULTS if "over" in statement else SELECTOR_DEFAULTS) | where_all
-        selectors = {k: whole | statement[k] for k in ("of", "minus", "over") if isinstance(statement.get(k), dict)}
-        out.append({"metric": tree.get("metric", "exact_match")} | statement | selectors)
-    return out
-
-
-def _published(statement: Mapping[str, Any], where: str) -> Any:
-    """Return a statement about a published figure, completed by the names in its columns."""
-    for key in statement.keys() - {"published"}:
-        raise UserError(f"{where}: a statement with 'published' has no other key, got '{key}'")
-    figure = figure_of(str(statement["published"]), where)
-    if not figure.preset:
-        raise UserError(f"{where}: no preset has the settings of the published figure {figure.id}")
-    names = {"task": figure.task, "split": figure.split, "test": figure.test, "arch": figure.family}
-    return {**statement, "metric": figure.metric, "of": SELECTOR_DEFAULTS | names | {"preset": figure.preset}}
 
 
 def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
@@ -243,62 +191,52 @@ def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str)
         one_of("key", str(key), kind.__struct_encode_fields__, where)
 
 
+def _completed(claim: Mapping[str, Any], statement: Any, where: str) -> dict[str, Any]:
+    """Return a statement completed by what the claim says of all, or by the names in the columns of a figure."""
+    if not isinstance(statement, dict):
+        raise UserError(f"{where}: expected keys and values, got '{statement}'")
+    _check_keys(statement, Statement, where)
+    if "published" in statement:
+        figure = figure_of(str(statement["published"]), where)
+        if not figure.preset or len(statement) > 1:
+            raise UserError(f"{where}: expected only the id of a published figure whose settings a preset has")
+        names = {"task": figure.task, "split": figure.split, "test": figure.test, "arch": figure.family}
+        return statement | {"metric": figure.metric, "of": SELECTOR_DEFAULTS | names | {"preset": figure.preset}}
+    defaults = BENCH_DEFAULTS if "over" in statement else SELECTOR_DEFAULTS
+    whole = defaults | (claim["where"] if isinstance(claim.get("where"), dict) else {})
+    selectors = {k: whole | statement[k] for k in ("of", "minus", "over") if isinstance(statement.get(k), dict)}
+    return {"metric": claim.get("metric", "exact_match")} | statement | selectors
+
+
 def _check_statement(statement: Statement, where: str) -> None:
     one_of("metric", statement.metric, (*METRICS, *instruments.names()), where)
     if statement.published:
         return
-    if not statement.of:
-        raise UserError(f"{where}: expected 'of', which selects a condition, or 'published'")
-    operators = [name for name in ("is_", "above", "below") if getattr(statement, name) is not None]
-    if len(operators) != 1 or (statement.is_ is None) != (statement.within is None):
-        raise UserError(f"{where}: expected exactly one of 'is' with 'within', 'above', and 'below'")
-    numbers = (statement.is_, statement.within, statement.above, statement.below)
-    if not all(math.isfinite(number) for number in numbers if number is not None):
-        raise UserError(f"{where}: bounds must be finite, got {statement.claimed}")
-    if statement.within is not None and statement.within <= 0:
-        raise UserError(f"{where}: 'within' must be above 0, got {statement.within:g}")
-    if statement.over and statement.minus:
-        raise UserError(f"{where}: expected 'minus' or 'over', not both")
-    for selector in filter(None, (statement.of, statement.minus, statement.over)):
-        (_check_measurement if statement.over else _check_selector)(statement, selector, where)
-    if statement.timed and statement.of["quantity"] != statement.over["quantity"]:
-        names = " over ".join(side["quantity"] for side in (statement.of, statement.over))
-        raise UserError(f"{where}: a speed has a ratio only to another speed, got {names}")
+    one, ratio = statement, bool(statement.over)
+    bounds = [bound for bound in (one.is_, one.above, one.below) if bound is not None]
+    if not one.of or len(bounds) != 1 or (one.is_ is None) != (one.within is None) or (one.minus and ratio):
+        raise UserError(f"{where}: expected 'of', and exactly one of 'is' with 'within', 'above', and 'below'")
+    needed, keys = (BENCH_KEYS, BENCH_KEYS) if ratio else (("task", "split", "arch"), CONDITION_KEYS)
+    sections = BENCH_SETTINGS if ratio else (*SECTIONS, *[ROWS] * bool(one.instrument))
+    for selector in filter(None, (one.of, one.minus, one.over)):
+        for key, value in selector.items():
+            if not key.startswith(sections):
+                one_of("key of a measurement" if ratio else "key of a condition", key, keys, where)
+            if not isinstance(value, str | int | float):
+                raise UserError(f"{where}: '{key}' must be a single value, got '{value}'")
+        for key in needed:
+            if key not in selector:
+                raise UserError(f"{where}: a {'measurement' if ratio else 'condition'} needs its {key}")
+        for key, known in (CHOICES if ratio else {"task": tasks.names(), TAKE: TAKES}).items():
+            one_of(key, str(selector.get(key, "mean")), known, where)
+        if not ratio:
+            _check_split(selector, where)
 
 
-def _check_selector(statement: Statement, selector: Selector, where: str) -> None:
-    for key, value in selector.items():
-        if key.startswith(ROWS):
-            if not statement.instrument:
-                raise UserError(f"{where}: '{key}' needs an instrument as the metric, got '{statement.metric}'")
-        elif key.partition(".")[0] not in SECTIONS or "." not in key:
-            one_of("key of a condition", key, CONDITION_KEYS, where)
-        kind = str if key in CONDITION_KEYS else VALUE
-        if not isinstance(value, kind):
-            raise UserError(f"{where}: '{key}' must be a {'name' if kind is str else 'single value'}, got '{value}'")
-    one_of(TAKE, str(selector.get(TAKE, "mean")), TAKES, where)
-    for key in ("task", "split", "arch"):
-        if key not in selector:
-            raise UserError(f"{where}: a condition needs its {key}")
-    task, split, corpus = selector["task"], selector["split"], selector.get("corpus", "")
-    known = tasks.find(one_of("task", task, tasks.names(), where)).split_schemes()
+def _check_split(selector: Selector, where: str) -> None:
+    split, known = selector["split"], tasks.find(selector["task"]).split_schemes()
     if not any(re.fullmatch(re.sub(r"<\w+>", r"\\d+", name), split) for name in known):
         one_of("split scheme", split, known, where)
-    if (split == "corpus") != bool(corpus):
-        both = f"got split '{split}' and corpus '{corpus}'"
+    if (split == "corpus") != bool(selector["corpus"]):
+        both = f"got split '{split}' and corpus '{selector['corpus']}'"
         raise UserError(f"{where}: 'split: corpus' and the name of a corpus go together, {both}")
-
-
-def _check_measurement(_: Statement, selector: Selector, where: str) -> None:
-    """Raise `UserError` unless a selector, completed by `BENCH_DEFAULTS`, names one measurement."""
-    for key in selector:
-        if not key.startswith(BENCH_SETTINGS):
-            one_of("key of a measurement", key, BENCH_KEYS, where)
-    for key in BENCH_KEYS:
-        if key not in selector:
-            raise UserError(f"{where}: a measurement needs its {key}")
-    for key in SIZES:
-        if type(selector[key]) is not int or selector[key] < 1:
-            raise UserError(f"{where}: '{key}' must be a whole number from 1, got '{selector[key]}'")
-    for key, known in CHOICES.items():
-        one_of(key, str(selector[key]), known, where)

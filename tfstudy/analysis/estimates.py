@@ -14,7 +14,6 @@ from tfstudy.analysis.claim_files import BENCH_SETTINGS, ROWS, SIZES, TAKE, TAKE
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import (
     EXACT,
-    Difference,
     Interval,
     Values,
     against,
@@ -22,7 +21,6 @@ from tfstudy.analysis.stats import (
     compare,
     finite,
     median_interval,
-    ratios,
     score_test,
     sign_test,
 )
@@ -30,24 +28,39 @@ from tfstudy.analysis.summary import DIVERGED, pairing_key, resolution
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 from tfstudy.runs.display import METRIC_NAMES
-from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
+from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
 from tfstudy.tasks.scoring import wilson
 
 Bounds = tuple[float, float]
 OVER_SEEDS, SCORE = "Wilson over seeds", "score test"
-DIFFERENT = "runs were measured by {} with different settings"
-SHOWN = 8  # values of a column in a message
+
+
+class NotMeasuredError(UserError):
+    """No run of a condition was measured with an instrument."""
 
 
 class Estimate(NamedTuple):
     """A mean, a difference of means or a ratio, with its 95 % interval, tested against the bounds of a statement."""
 
-    interval: Interval
+    mean: float
+    low: float
+    high: float
+    n: int
+    interval: str  # how its ends were found
     bound: float  # the deciding one: the one that is violated, or else the one with the larger p
-    inside: bool  # whether the mean is within the bounds
+    inside: bool  # whether the mean is strictly above or below a single bound, or between two of them or on one
     p: float  # two-sided, against that bound; nan without a test
-    test: str = ""  # its name; empty without a test
-    effect: float = math.nan  # the distance from the bound in standard deviations
+    test: str  # its name; empty without a test
+
+
+def estimate(bounds: Bounds, measured: Interval, p: Mapping[float, float], test: str) -> Estimate:
+    """Return the estimate of what was measured, given its p against each bound."""
+    (low, high), mean = bounds, measured.mean
+    inside = low < mean < high if math.isinf(low) or math.isinf(high) else low <= mean <= high
+    violated = low if mean < low else high
+    if inside or violated not in p:
+        violated = max(p, key=lambda bound: 2.0 if math.isnan(p[bound]) else p[bound])  # nan counts as the largest
+    return Estimate(*measured, violated, inside, p[violated], "" if math.isnan(p[violated]) else test)
 
 
 def estimate_statement(statement: Statement, pair: Sequence[Condition]) -> Estimate:
@@ -56,9 +69,10 @@ def estimate_statement(statement: Statement, pair: Sequence[Condition]) -> Estim
     each = [values_by_seed(condition, statement, own) for condition, own in zip(pair, selectors, strict=False)]
     first, percent = list(each[0].values()), not statement.instrument
     step = max(map(resolution, pair)) if percent and statement.metric != DIVERGED else 0.0
+    name = statement.instrument
+    if name and len({one.digest for own in pair for one in measurements(own, name).values()}) > 1:
+        raise UserError(f"runs were measured by {name} with different settings")
     if len(each) > 1:
-        if statement.instrument:
-            check_settings(pair, statement.instrument)
         paired = pairing_key(pair[0]) == pairing_key(pair[1]) and each[0].keys() == each[1].keys() and len(first) > 1
         return estimate_difference(statement.bounds, first, [*each[1].values()], paired, step, percent)
     known = _equal_values(pair[0], statement.metric) if percent else None
@@ -73,61 +87,31 @@ def estimate_mean(
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
     possible = [bound for bound in finite if 0 < bound < 100 or not percent] or finite
     if known:
-        tested = {bound: score_test(known.mean / 100, known.n, bound / 100) for bound in possible}
-        bound = _deciding(bounds, known.mean, tested)
-        measured = known._replace(n=len(values))
-        return Estimate(measured, bound, _inside(bounds, known.mean), tested[bound], SCORE)
+        p = {bound: score_test(known.mean / 100, known.n, bound / 100) for bound in possible}
+        return estimate(bounds, known._replace(n=len(values)), p, SCORE)
     tests = {bound: against(values, bound, resolution) for bound in possible}
     bound, test = next(iter(tests.items()))
     whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(values), "t")
-    return _estimate(bounds, clipped(whole) if percent else whole, tests)
+    return estimate(bounds, clipped(whole) if percent else whole, {b: one.p for b, one in tests.items()}, test.method)
 
 
 def estimate_difference(
-    bounds: Bounds,
-    first: Values,
-    second: Values,
-    paired: bool = True,
-    resolution: float = 0.0,
-    percent: bool = True,
+    bounds: Bounds, first: Values, second: Values, paired: bool = True, resolution: float = 0.0, percent: bool = True
 ) -> Estimate:
     """Test a difference of means against bounds. If it is not paired, n is the smaller number of seeds."""
     whole = compare(first, second, paired, resolution)
     whole = clipped(whole, -100.0) if percent else whole
     n = whole.n if paired else min(len(first), len(second))
-    tests = {
-        bound: compare(finite(first) - bound, second, paired, resolution) for bound in bounds if math.isfinite(bound)
+    p = {
+        bound: compare(finite(first) - bound, second, paired, resolution).p for bound in bounds if math.isfinite(bound)
     }
-    return _estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), tests)
+    return estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), p, whole.method)
 
 
 def estimate_comparison(bounds: Bounds, pair: Any, first: Condition, second: Condition) -> Estimate:
     """Return what a study's own comparison of two conditions says of a bound at 0."""
     n = pair.n if pair.method == "paired t" else min(len(first.runs), len(second.runs))
-    measured = Interval(pair.mean, pair.low, pair.high, n, pair.method)
-    test = pair.method if pair.tested else ""
-    return Estimate(measured, 0.0, _inside(bounds, pair.mean), pair.p, test, pair.effect)
-
-
-def _estimate(bounds: Bounds, measured: Interval, tests: Mapping[float, Difference]) -> Estimate:
-    bound = _deciding(bounds, measured.mean, {bound: test.p for bound, test in tests.items()})
-    test = tests[bound]
-    name = "" if math.isnan(test.p) else test.method
-    return Estimate(measured, bound, _inside(bounds, measured.mean), test.p, name, test.effect)
-
-
-def _inside(bounds: Bounds, mean: float) -> bool:
-    """Whether a mean is strictly above or below a single bound, or between two of them or on one."""
-    low, high = bounds
-    return low < mean < high if math.isinf(low) or math.isinf(high) else low <= mean <= high
-
-
-def _deciding(bounds: Bounds, mean: float, p: Mapping[float, float]) -> float:
-    """Return the bound on the wrong side of which the mean lies, or else the one with the larger p."""
-    violated = bounds[0] if mean < bounds[0] else bounds[1]
-    if violated in p and not _inside(bounds, mean):
-        return violated
-    return max(p, key=lambda bound: 2.0 if math.isnan(p[bound]) else p[bound])  # nan counts as the largest
+    return estimate(bounds, Interval(pair.mean, pair.low, pair.high, n, pair.method), {0.0: pair.p}, pair.method)
 
 
 def values_by_seed(condition: Condition, statement: Statement, selector: Selector) -> dict[int, float]:
@@ -151,25 +135,44 @@ def _equal_values(condition: Condition, metric: str) -> Interval | None:
     return Interval(100 * share, 100 * low, 100 * high, count, method)
 
 
+def instrument_values(condition: Condition, instrument: str, selector: Selector) -> dict[int, float]:
+    """Return the number of each run with a saved measurement, by seed: of the rows that a selector chooses.
+
+    Rows of a metric of test sets, such as BLEU, are shares of 1 in the record and in percent here, as everywhere else.
+    `NotMeasuredError` if no run has a measurement; `UserError` if none has such a row, or if a file is broken.
+    """
+    wanted = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
+    found = measurements(condition, instrument)
+    if not found:
+        raise NotMeasuredError(f"not measured: `tfstudy measure {condition.study} {instrument} --save`")
+    take, factor = TAKES[selector.get(TAKE, "mean")], 100 if wanted.get("metric") in METRIC_NAMES else 1
+    chosen = {
+        seed: [float(row[one.chart.value]) for row in one.rows() if wanted.items() <= row.items()]
+        for seed, one in found.items()
+    }
+    if not any(chosen.values()):
+        raise UserError(f"{instrument} has no row with {', '.join(f'{key} {value}' for key, value in wanted.items())}")
+    return {seed: factor * take(numbers) for seed, numbers in chosen.items() if numbers}
+
+
+def measurements(condition: Condition, instrument: str) -> dict[int, Measurement]:
+    """Return the measurements of the runs of a condition that have one, by seed."""
+    runs = [run for run in condition.runs if instrument in saved_instruments(run.path)]
+    return {run.result.seed: read_measurement(run.path, instrument) for run in runs}
+
+
 # Ratios of what `tfstudy bench` measured
 
 
-class Pair(NamedTuple):
-    """Two records of one command that a statement compares."""
+def find_records(of: Selector, over: Selector, records: Sequence[Record]) -> tuple[Record, Record] | None:
+    """Return the records that two selectors choose, of one command, with as many repeats.
 
-    of: Record
-    over: Record
-
-
-def find_pair(of: Selector, over: Selector, records: Sequence[Record]) -> tuple[Pair | None, int]:
-    """Return the records that two selectors choose, and the number of other such pairs.
-
-    Both are of one command, with as many repeats: the one with most of them, and of these the latest.
+    Of several it is the pair with most repeats, and of these the latest.
     """
     first, second = ([one for one in records if _matches(one, selector)] for selector in (of, over))
-    pairs = [Pair(a, b) for a in first for b in second if a.machine == b.machine and len(a.seconds) == len(b.seconds)]
-    pairs.sort(key=lambda pair: (len(pair.of.seconds), pair.of.machine.started))
-    return (pairs[-1], len(pairs) - 1) if pairs else (None, 0)
+    pairs = [(a, b) for a in first for b in second if a.machine == b.machine and len(a.seconds) == len(b.seconds)]
+    pairs.sort(key=lambda pair: (len(pair[0].seconds), pair[0].machine.started))
+    return pairs[-1] if pairs else None
 
 
 def _matches(record: Record, selector: Selector) -> bool:
@@ -180,7 +183,7 @@ def _matches(record: Record, selector: Selector) -> bool:
     return (
         all(getattr(record, key) == selector[key] for key in ("arch", "work", "variant", *SIZES))
         and record.machine.accelerator == selector["accelerator"]
-        and all(record.model.get(key) == value for key, value in model.items())
+        and model.items() <= record.model.items()
         and record.train == train
         and bool(values_of(record, selector["quantity"]))
     )
@@ -188,82 +191,19 @@ def _matches(record: Record, selector: Selector) -> bool:
 
 def values_of(record: Record, quantity: str) -> list[float]:
     """Return the values of a quantity: one for each repeat, or a single exact one; none if it was not measured."""
-    flops = record.flops
-    exact = {
-        "memory": record.memory,
-        "step_memory": record.step_memory,
-        "flops": flops and flops.total,
-        "attention_flops": flops and flops.attention,
-        "feedforward_flops": flops and flops.feedforward,
-    }
     if quantity == TIME:
         return record.tokens_per_second
-    value = exact[quantity]
+    name = quantity.removesuffix("flops").rstrip("_") or "total"
+    value = record.flops and getattr(record.flops, name) if quantity.endswith("flops") else getattr(record, quantity)
     return [float(value)] if value else []
 
 
-def estimate_ratio(statement: Statement, pair: Pair) -> Estimate:
-    """Return the ratio of a pair beside the bounds of a statement."""
-    first, second = values_of(pair.of, statement.of["quantity"]), values_of(pair.over, statement.over["quantity"])
-    each = ratios(first, second)
-    measured = median_interval(each) if statement.timed else Interval(each[0], each[0], each[0], 1, EXACT)
+def estimate_ratio(statement: Statement, pair: tuple[Record, Record]) -> Estimate:
+    """Return the ratio of two records beside the bounds of a statement."""
+    sides = zip(pair, (statement.of, statement.over), strict=True)
+    each = [a / b for a, b in zip(*(values_of(record, own["quantity"]) for record, own in sides), strict=True)]
     p = {bound: sign_test(each, bound) for bound in statement.bounds if math.isfinite(bound)}
-    bound, inside = _deciding(statement.bounds, measured.mean, p), _inside(statement.bounds, measured.mean)
-    return Estimate(measured, bound, inside, *((p[bound], "signs") if statement.timed else (math.nan, "")))
-
-
-# What an instrument measured
-
-
-class NotMeasuredError(UserError):
-    """No run of a condition was measured with an instrument."""
-
-
-def instrument_values(condition: Condition, instrument: str, selector: Selector) -> dict[int, float]:
-    """Return the number of each run with a saved measurement, by seed: of the rows that a selector chooses.
-
-    Rows of a metric of test sets, such as BLEU, are shares of 1 in the record and in percent here, as everywhere else.
-    `NotMeasuredError` if no run has a measurement; `UserError` if none has such a row, if a file is broken, or if runs
-    were measured with different settings.
-    """
-    wanted = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
-    found = _saved(condition, instrument)
-    if not found:
-        raise NotMeasuredError(f"not measured: `tfstudy measure {condition.study} {instrument} --save`")
-    if len({measured.digest for _, measured in found}) > 1:
-        raise UserError(DIFFERENT.format(instrument))
-    numbers = {seed: [float(row[measured.chart.value]) for row in _rows(measured, wanted)] for seed, measured in found}
-    if not any(numbers.values()):
-        raise UserError(_no_row([measured for _, measured in found], wanted))
-    take, factor = TAKES[selector.get(TAKE, "mean")], 100 if wanted.get("metric") in METRIC_NAMES else 1
-    return {seed: factor * take(chosen) for seed, chosen in numbers.items() if chosen}
-
-
-def check_settings(conditions: Sequence[Condition], instrument: str) -> None:
-    """Raise `UserError` if runs of these conditions were measured with different settings."""
-    if len({measured.digest for one in conditions for _, measured in _saved(one, instrument)}) > 1:
-        raise UserError(DIFFERENT.format(instrument))
-
-
-def _saved(condition: Condition, instrument: str) -> list[tuple[int, Measurement]]:
-    """Return the measurements of the runs of a condition that have one, with their seeds."""
-    runs = [run for run in condition.runs if instrument in saved_instruments(run.path)]
-    return [(run.result.seed, read_measurement(run.path, instrument)) for run in runs]
-
-
-def _rows(measured: Measurement, wanted: Mapping[str, Any]) -> list[Row]:
-    for column in sorted(wanted.keys() - measured.columns.keys()):
-        known = ", ".join(measured.columns)
-        raise UserError(f"{measured.instrument} has no column '{column}'; its columns are {known}")
-    return [row for row in measured.rows() if all(row[key] == value for key, value in wanted.items())]
-
-
-def _no_row(measured: Sequence[Measurement], wanted: Mapping[str, Any]) -> str:
-    """Return what is wrong with a choice of rows that no run has."""
-    name = measured[0].instrument
-    for column, value in wanted.items():
-        known = dict.fromkeys(cell for one in measured for cell in one.columns[column])
-        if value not in known:
-            more = ", ..." * (len(known) > SHOWN)
-            return f"{name} has no {column} '{value}', only {', '.join(map(str, [*known][:SHOWN]))}{more}"
-    return f"{name} has no row with {', '.join(f'{column} {value}' for column, value in wanted.items())}"
+    if statement.timed:
+        return estimate(statement.bounds, median_interval(each), p, "signs")
+    exact = estimate(statement.bounds, Interval(each[0], each[0], each[0], 1, EXACT), p, "")
+    return exact._replace(p=math.nan)

@@ -10,13 +10,13 @@ the mean of as many seeds as ours would lie around theirs (Welch's, with their s
 gives none, theirs around ours, taken as the mean of its seeds (of one, if their number is unknown).
 
 agrees: ours lies within 5 points, and the prediction interval is no wider. differs: ours lies outside the prediction
-interval and by more than 5 points. undecided: neither, or fewer seeds than the variance of the split scheme needs.
+interval and by more than 5 points. open: neither, or fewer seeds than the variance of the split scheme needs.
 """
 
 import csv
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from statistics import variance
 from textwrap import shorten
@@ -25,13 +25,13 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from tfstudy.analysis.labels import Condition, closest, differing, preset_text
-from tfstudy.analysis.stats import LEVEL, MAX_SEEDS, Interval, clipped, t_quantile, welch
+from tfstudy.analysis.stats import LEVEL, Interval, clipped, t_quantile, welch
 from tfstudy.analysis.summary import mean_interval, resolution
 from tfstudy.config.trees import configs
 from tfstudy.errors import one_of
 
 TOLERANCE = 5.0  # points
-AGREES, DIFFERS, UNDECIDED, NOT_RUN = "agrees", "differs", "undecided", "not run"
+AGREES, DIFFERS, OPEN, NOT_RUN = "agrees", "differs", "open", "not run"
 KINDS = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
 SHORT = 110  # characters of a paper's settings
 OTHER_SETTINGS = "†"  # the sign of a figure that was measured under other settings than the runs beside it
@@ -117,6 +117,8 @@ class Paper(NamedTuple):
     key: str
     authors: tuple[str, ...]  # family names
     year: str
+    title: str
+    url: str
     entry: str  # as it stands in the file
 
     @property
@@ -128,15 +130,6 @@ class Paper(NamedTuple):
         names = " & ".join(self.authors) if len(self.authors) < 3 else f"{self.authors[0]} et al."
         letter = re.search(r"\d{4}([a-z])$", self.key)
         return f"{names} {self.year}{letter[1] if letter else ''}".strip()
-
-    @property
-    def title(self) -> str:
-        """The title, without the braces of BibTeX."""
-        return _field(self.entry, "title").replace("{", "").replace("}", "")
-
-    @property
-    def url(self) -> str:
-        return _field(self.entry, "url")
 
 
 @cache
@@ -154,18 +147,13 @@ def _typed(line: dict[str, str]) -> dict[str, Any]:
 @cache
 def papers() -> dict[str, Paper]:
     """Return the papers of `configs/papers.bib` by key."""
-    text = (configs() / "papers.bib").read_text(encoding="utf-8")
-    entries = re.findall(r"(@\w+\{([\w-]+),.*?\n\})", text, re.DOTALL)
-    return {key: Paper(key, _family_names(entry), _field(entry, "year"), entry) for entry, key in entries}
-
-
-def _field(body: str, name: str) -> str:
-    match = re.search(rf"^\s*{name}\s*=\s*\{{(.*?)\}},?$", body, re.MULTILINE)
-    return match[1] if match else ""
-
-
-def _family_names(body: str) -> tuple[str, ...]:
-    return tuple(author.partition(",")[0].strip() for author in _field(body, "author").split(" and "))
+    text, out = (configs() / "papers.bib").read_text(encoding="utf-8"), {}
+    for entry, key in re.findall(r"(@\w+\{([\w-]+),.*?\n\})", text, re.DOTALL):
+        fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*?)\},?$", entry, re.MULTILINE))
+        authors = tuple(author.partition(",")[0].strip() for author in fields.get("author", "").split(" and "))
+        title = re.sub("[{}]", "", fields.get("title", ""))
+        out[key] = Paper(key, authors, fields.get("year", ""), title, fields.get("url", ""), entry)
+    return out
 
 
 def figure_of(id_: str, where: str = "") -> Figure:
@@ -247,56 +235,34 @@ def unlike(figure: Figure, condition: Condition) -> str:
 
 
 class FigureVerdict(NamedTuple):
-    """A published figure and ours."""
+    """The verdict on a published figure, and ours."""
 
-    figure: Figure
-    condition: Condition | None  # ours, of the figure's settings; None without runs
-    ours: Interval | None  # our mean with its own 95 % interval
-    difference: Interval | None  # ours minus theirs
     verdict: str
-    reasons: tuple[str, ...]
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons)
-
-
-class Gap(NamedTuple):
-    """What decides on the mean of n of our seeds, beside a published value: how far apart, how uncertain."""
-
-    excess: float  # |ours minus theirs|
-    variance: float  # over our seeds
-    n: int
-    error: float = 0.0  # standard error of the published value; 0 if it is unknown
-    seeds: int = 1  # behind the published value
-
-    @property
-    def half_width(self) -> float:
-        """Half the width of the prediction interval; infinite for a single seed."""
-        if self.n < 2:
-            return math.inf
-        error, degrees = math.sqrt(self.variance * (1 / self.n + 1 / self.seeds)), float(self.n - 1)
-        if self.error:
-            error, degrees = welch(self.variance, self.n, self.error**2 * self.seeds, self.seeds)
-        return t_quantile((1 + LEVEL) / 2, degrees) * error
+    reason: str
+    condition: Condition | None = None  # ours, of the figure's settings; None without runs
+    ours: Interval | None = None  # our mean with its own 95 % interval
+    difference: Interval | None = None  # ours minus theirs, with the 95 % prediction interval of a replication
 
 
-def decide(excess: float, half_width: float, tolerance: float = TOLERANCE) -> str:
-    """Return `agrees` if the gap and the prediction interval are within the tolerance, `differs` if it exceeds both."""
-    if max(excess, half_width) <= tolerance:
-        return AGREES
-    return DIFFERS if excess > max(half_width, tolerance) else UNDECIDED
+def half_width(spread: float, n: int, error: float = 0.0, seeds: int = 1) -> float:
+    """Return half the width of the 95 % prediction interval; infinite for a single seed.
 
-
-def more_seeds(gap: Gap, tolerance: float = TOLERANCE) -> int | None:
-    """Return how many more of our seeds decide a gap of this size and variance; None if 1,000 seeds don't.
-
-    The next seeds change the mean, so that about every second study of this size is decided.
+    `spread` is the variance over our `n` seeds, `error` the standard error of the published mean of `seeds` (0 if it is
+    unknown).
     """
-    for n in range(gap.n + 1, MAX_SEEDS + 1):
-        if decide(gap.excess, gap._replace(n=n).half_width, tolerance) != UNDECIDED:
-            return n - gap.n
-    return None
+    if n < 2:
+        return math.inf
+    deviation, degrees = math.sqrt(spread * (1 / n + 1 / seeds)), float(n - 1)
+    if error:
+        deviation, degrees = welch(spread, n, error**2 * seeds, seeds)
+    return t_quantile((1 + LEVEL) / 2, degrees) * deviation
+
+
+def decide(excess: float, half_width: float) -> str:
+    """Return `agrees` if the gap and the prediction interval are within the tolerance, `differs` if it exceeds both."""
+    if max(excess, half_width) <= TOLERANCE:
+        return AGREES
+    return DIFFERS if excess > max(half_width, TOLERANCE) else OPEN
 
 
 def minimum_seeds(split: str) -> int:
@@ -311,70 +277,28 @@ def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> FigureVerdi
     """
     place = (figure.task, figure.split, figure.test, "", figure.family)
     same_examples = [c for c in conditions if (c.task, c.split, c.test, c.tag, c.arch) == place]
-    if own := [condition for condition in same_examples if has_settings(figure, condition)]:
-        return _judge(figure, closest(own))
-    others = any(condition.values.get(figure.metric) for condition in same_examples)
-    reasons = [
-        f"no run with the settings of the preset {figure.preset}",
-        _cannot_agree(figure),
-        "" if others else "no other run on this test set",
-    ]
-    return FigureVerdict(figure, None, None, None, NOT_RUN, tuple(filter(None, reasons)))
-
-
-def _judge(figure: Figure, condition: Condition) -> FigureVerdict:
-    values = condition.values.get(figure.metric, {})
-    ours = mean_interval(values, figure.metric, condition.wilson)
-    gap = gap_between(figure, list(values.values()), resolution(condition))
-    mean, half = ours.mean - figure.value, gap.half_width if gap.n > 1 else math.nan
-    difference = clipped(Interval(mean, mean - half, mean + half, gap.n, "Welch" if gap.error else "t"), -100)
-    verdict, reason = _verdict(figure, condition, gap, mean)
-    kind = KINDS.get(figure.value_kind, "theirs has no standard error")
+    own = [condition for condition in same_examples if has_settings(figure, condition)]
+    if not own:
+        return FigureVerdict(NOT_RUN, f"no run with the preset {figure.preset}")
+    condition = closest(own)
+    each_seed = condition.values.get(figure.metric, {})
+    ours, n = mean_interval(each_seed, figure.metric, condition.wilson), len(each_seed)
+    spread = max(variance(each_seed.values()) if n > 1 else 0.0, resolution(condition) ** 2 / 12)  # at least rounding
+    half = half_width(spread, n, figure.standard_error or 0.0, figure.n or 1)
+    mean, least = ours.mean - figure.value, minimum_seeds(figure.split)
+    verdict = OPEN if condition.diverged or n < least else decide(abs(mean), half)
+    why = {AGREES: f"within {TOLERANCE:g} points", OPEN: f"{n} of at least {least} seeds" * (n < least)}
+    why[DIFFERS] = f"{'higher' if mean > 0 else 'lower'} than a replication"
     at_end = any(abs(ours.mean - end) <= TOLERANCE and abs(figure.value - end) <= TOLERANCE for end in (0, 100))
-    notes = [
-        *reason,
+    unknown = "theirs has no standard error" if figure.standard_error is None else ""
+    reasons = [
+        f"{len(condition.diverged)} diverged, and the mean would only be over the other runs"
+        * bool(condition.diverged),
+        why[verdict],
         # networks that share nothing agree there
-        f"both near {0 if ours.mean < 50 else 100}: this says little" if verdict == AGREES and at_end else "",
-        kind if figure.standard_error is None else KINDS.get(figure.value_kind, ""),
-        _cannot_agree(figure) if verdict != AGREES else "",
+        f"both near {0 if ours.mean < 50 else 100}: this says little" * (verdict == AGREES and at_end),
+        KINDS.get(figure.value_kind, unknown),
     ]
-    return FigureVerdict(figure, condition, ours, difference, verdict, tuple(filter(None, notes)))
-
-
-def gap_between(figure: Figure, values: Sequence[float], resolution: float = 0.0) -> Gap:
-    """Return the gap between our seeds and a published value; `resolution` is what one example is worth, in percent."""
-    n = len(values)
-    excess = abs(sum(values) / n - figure.value) if n else math.nan
-    own = max(variance(values) if n > 1 else 0.0, resolution**2 / 12)  # at least that of rounding
-    return Gap(excess, own, n, figure.standard_error or 0.0, figure.n or 1)
-
-
-def _verdict(figure: Figure, condition: Condition, gap: Gap, mean: float) -> tuple[str, tuple[str, ...]]:
-    """Return the verdict on the mean of our seeds, and the reasons."""
-    minimum = minimum_seeds(figure.split)
-    if condition.diverged:
-        return UNDECIDED, (f"{len(condition.diverged)} diverged, and the mean would only be over the other runs",)
-    if gap.n < minimum:
-        return UNDECIDED, (f"{gap.n} of at least {minimum} seeds",)
-    verdict = decide(gap.excess, gap.half_width)
-    if verdict == AGREES:
-        return verdict, (f"within {TOLERANCE:g} points",)
-    if verdict == DIFFERS:
-        return verdict, (f"ours is {'higher' if mean > 0 else 'lower'} than a replication would be",)
-    more = more_seeds(gap)
-    if more is None:
-        return UNDECIDED, ("no number of our seeds decides it",)
-    return UNDECIDED, (f"about {more} more seed{'s' * (more != 1)}, if mean and variance stay",)
-
-
-def _cannot_agree(figure: Figure) -> str:
-    """Return a warning if the published mean is too uncertain for any number of our seeds to agree with it."""
-    error, n = figure.standard_error, figure.n or 1
-    if error is None:
-        return ""
-    half = t_quantile((1 + LEVEL) / 2, n - 1) * error
-    if figure.value + half >= 100:  # no percentage lies beyond 0 or 100
-        half = min(half, figure.value)
-    if half <= TOLERANCE:
-        return ""
-    return f"it can differ but not agree: the published mean is uncertain by {half:.1f} points"
+    ends = (mean - half, mean + half) if n > 1 else (math.nan, math.nan)
+    difference = clipped(Interval(mean, *ends, n, "Welch" if figure.standard_error else "t"), -100)
+    return FigureVerdict(verdict, "; ".join(filter(None, reasons)), condition, ours, difference)

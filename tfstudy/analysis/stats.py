@@ -8,7 +8,7 @@ adjusted for it (Benjamini & Hochberg 1995), so that of the differences called s
 import math
 import string
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from statistics import median
 from typing import NamedTuple, TypeVar
 
@@ -47,6 +47,7 @@ class Difference(NamedTuple):
 
 
 Measured = TypeVar("Measured", Interval, Difference)
+Name = TypeVar("Name", bound=Hashable)
 
 
 class Fit(NamedTuple):
@@ -262,12 +263,12 @@ def power_of_t(effect: float, n: int, paired: bool, alpha: float = ALPHA) -> flo
     return 1 - float(nctdtr(degrees, centre, critical)) + (0.0 if math.isnan(below) else below)
 
 
-def letter_groups(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> dict[str, str]:
+def letter_groups(names: Sequence[Name], differ: Sequence[tuple[Name, Name]]) -> dict[Name, str]:
     """Return a compact letter display: two names share a letter if and only if they do not differ significantly.
 
     Names are taken in their order, best first, so that `a` is the best group (Piepho 2004, insert-absorb).
     """
-    columns: list[set[str]] = [set(names)]
+    columns: list[set[Name]] = [set(names)]
     for first, second in differ:
         split = []
         for column in columns:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels
@@ -18,6 +18,7 @@ from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, tidy
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import (
     ALPHA,
+    MAX_SEEDS,
     Difference,
     Interval,
     clipped,
@@ -300,35 +301,23 @@ def swapped(pair: Condition) -> Condition:
 
 
 def more_seeds(pair: Condition, each_seed: int) -> int | None:
-    """Return how many more seeds an undecided difference of this size needs, given those of each condition now.
+    """Return how many more seeds an open difference of this size needs, given those of each condition now.
 
-    None if it is unknown, decided, or more than 1,000.
+    More than `MAX_SEEDS` stands for any such number; None if it is decided or unknown.
     """
-    if pair.significant or not pair.tested:
+    if pair.significant or not pair.tested or not pair.effect or math.isnan(pair.effect):
         return None
     needed = seeds_needed(pair.effect, pair.method == "paired t", pair.level)
-    return max(1, needed - each_seed) if needed else None
-
-
-def needs_too_many(pair: Condition, more: int | None) -> bool:
-    """Whether an undecided difference is so small that it needs more than `MAX_SEEDS` seeds."""
-    return pair.tested and not pair.significant and more is None and bool(pair.mean) and pair.effect == pair.effect
+    return max(1, needed - each_seed) if needed else MAX_SEEDS + 1
 
 
 def letters(conditions: "pd.DataFrame", pairs: "pd.DataFrame") -> list[str]:
     """Return each condition's letters within its family, best first; empty if it was not tested."""
-    rows = {row.Index: row for row in rows_of(conditions)}
-    tested: dict[tuple[str, ...], dict[str, float]] = {}
-    differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for pair in rows_of(pairs):
-        first, second = rows[pair.first], rows[pair.second]
-        if pair.tested:
-            means = {one.label: fmean(one.each_seed.values()) for one in (first, second)}
-            tested.setdefault(first.family, {}).update(means)
-        if pair.significant:
-            differing.setdefault(first.family, []).append((first.label, second.label))
-    found = {
-        family: letter_groups(sorted(means, key=lambda label: -means[label]), differing.get(family, []))
-        for family, means in tested.items()
-    }
-    return [found.get(row.family, {}).get(row.label, "") for row in rows.values()]
+    tested, differing = pairs[pairs["tested"]], pairs[pairs["significant"]]
+    known = {*tested["first"], *tested["second"]}
+    ranked = [index for index in conditions.sort_values("mean", ascending=False, kind="stable").index if index in known]
+    found: dict[Any, str] = {}
+    for members in conditions.loc[ranked].groupby("family", sort=False).groups.values():
+        own = differing[differing["first"].isin(members)]
+        found |= letter_groups(list(members), list(zip(own["first"], own["second"], strict=True)))
+    return [found.get(index, "") for index in conditions.index]

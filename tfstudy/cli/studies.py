@@ -116,7 +116,7 @@ def claims(
 ) -> None:
     """Judge claims by the finished runs.
 
-    The statements of each claim are supported, refuted, undecided or not run; the evidence is one sentence.
+    The statements of each claim are supported, refuted, open or not run; the evidence is one sentence.
     """
     from tfstudy.report.claims import judged_claims, listing, markdown
 

@@ -1,37 +1,20 @@
 """The comparison of a study with its baseline."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
-from statistics import mean
+from statistics import fmean
 from typing import Any
 
 from rich.text import Text
 
-from tfstudy.analysis.baseline import (
-    BETTER,
-    MISSING,
-    STATES,
-    UNCHANGED,
-    UNDECIDED,
-    UNTESTED,
-    WORSE,
-    Outcome,
-    check,
-    read_baseline,
-)
+from tfstudy.analysis.baseline import MISSING, STATES, WORSE, Outcome, check, read_baseline
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.report.markup import p_value, plural, with_interval
 from tfstudy.report.render import Cells, Listing
 
-COLOURS = {
-    WORSE: "bold red",
-    MISSING: "red",
-    UNTESTED: "yellow",
-    UNDECIDED: "yellow",
-    BETTER: "green",
-    UNCHANGED: "green",
-}
+COLOURS = dict(zip(STATES, ("bold red", "red", "yellow", "yellow", "green", "green"), strict=True))
 NOTE = (
     "percent, mean over seeds; change in points with its 95 % interval, paired by seed; q: p adjusted for the number "
     "of conditions (Benjamini-Hochberg)"
@@ -52,8 +35,8 @@ def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, 
     frame = {
         "result": [one.state for one in rows],
         "condition": [one.baseline.name for one in rows],
-        "baseline": [_mean(list(one.baseline.each_seed.values())) for one in rows],
-        "current": [_mean(list(one.current.values())) for one in rows],
+        "baseline": [_mean(one.baseline.each_seed.values()) for one in rows],
+        "current": [_mean(one.current.values()) for one in rows],
         "change": [with_interval(d.mean, d.low, d.high, "+") if (d := one.difference) else "" for one in rows],
         "q": [p_value(one.q) if one.difference else "" for one in rows],
         "reason": [one.reason for one in rows],
@@ -65,18 +48,14 @@ def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, 
         folded=frozenset(("condition", "reason")),
         left_out=("q",),
     )
+    counts = Counter(one.state for one in rows)
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
+    headline = f"{plural(len(outcomes), 'condition')}, tolerance {tolerance:g} points: {states}"
 
     def values() -> dict[str, Any]:
         return {"failed": failed, "tolerance": tolerance, "conditions": [outcome_values(one) for one in outcomes]}
 
-    return Listing([Text(headline(outcomes, tolerance), "bold"), cells], [NOTE, *runs.left_out_notes()], values), failed
-
-
-def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
-    """Return the number of conditions in each state."""
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
-    listed = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"{plural(len(outcomes), 'condition')}, tolerance {tolerance:g} points: {listed}"
+    return Listing([Text(headline, "bold"), cells], [NOTE, *runs.left_out_notes()], values), failed
 
 
 def outcome_values(outcome: Outcome) -> dict[str, Any]:
@@ -85,10 +64,9 @@ def outcome_values(outcome: Outcome) -> dict[str, Any]:
     names = {key: getattr(row, key) for key in ("name", "task", "split", "test", "arch", "preset", "metric")}
     seeds = {"baseline": row.each_seed, "current": outcome.current}
     by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
-    change = {"difference": found.mean, "low": found.low, "high": found.high} if found else {}
-    none = dict.fromkeys(("difference", "low", "high"))
-    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **change, "q": outcome.q}
+    change = dict(zip(("difference", "low", "high"), found[:3] if found else (None,) * 3, strict=True))
+    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **change, "q": outcome.q}
 
 
-def _mean(values: Sequence[float]) -> str:
-    return f"{mean(values):.1f} (n = {len(values)})" if values else ""
+def _mean(values: Collection[float]) -> str:
+    return f"{fmean(values):.1f} (n = {len(values)})" if values else ""

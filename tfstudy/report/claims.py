@@ -1,61 +1,50 @@
 """Claims with their verdicts and the evidence, as Markdown, JSON, for a terminal, and for the report of a study.
 
-The evidence on a claim is one sentence, made of the numbers of the statement that decides it; the numbers of all its
-statements are a table.
+The evidence is one sentence for each statement, made of its numbers.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.claim_files import (
     BENCH_DEFAULTS,
     BENCH_SETTINGS,
     CONDITION_KEYS,
+    METRICS,
     QUANTITIES,
     ROWS,
     SIZES,
     TAKE,
     Claim,
     Selector,
+    Statement,
     read_claims,
-    select_claims,
 )
-from tfstudy.analysis.claims import NOT_RUN, REFUTED, SUPPORTED, UNDECIDED, gather_evidence, judge, verdict
+from tfstudy.analysis.claims import NOT_RUN, OPEN, REFUTED, SUPPORTED, gather_evidence, judge, verdict
 from tfstudy.analysis.estimates import values_by_seed
 from tfstudy.analysis.frame import Study, read_studies
-from tfstudy.analysis.labels import Condition, settings_text
 from tfstudy.analysis.stats import EXACT
 from tfstudy.analysis.summary import DIVERGED, rows_of
 from tfstudy.config.trees import short_key
+from tfstudy.errors import one_of
 from tfstudy.performance.record import read_records
-from tfstudy.report.markup import (
-    markdown_list,
-    markdown_table,
-    number,
-    p_value,
-    plural,
-    q_equals,
-    significant,
-    significant_interval,
-    with_interval,
-)
+from tfstudy.report.markup import listed, markdown_list, markdown_table, number, plural, q_equals, significant
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.find import PERFORMANCE
 
-PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
 NETWORKS = {"lstm": "LSTM", "cnn": "CNN", "transformer": "Transformer", "mingru": "minGRU"}  # in sentences
 PROTOCOL = (
-    "a statement is supported if its mean lies within the claimed bounds and q is below .05, refuted if it lies "
-    "outside and q is below .05, otherwise open; q is p adjusted for all statements, or of a comparison that of its "
-    "study (docs/concepts/statistics.md)",
-    "intervals are 95 %; a verdict holds for the settings and data of these runs (`--format json` has both)",
+    "a statement is supported or refuted if its mean lies within or outside the claimed bounds and q is below .05, "
+    "otherwise open; q is p adjusted for all statements, or that of the comparison in its study "
+    "(docs/concepts/statistics.md)",
+    "scores are exact match; intervals are 95 %; a verdict holds for the settings and data of these runs, which "
+    "`--format json` names",
 )
-STATEMENT_HEADS = ("claimed", "measured", "q", "verdict")
-COLOURS = {SUPPORTED: "green", REFUTED: "red", UNDECIDED: "yellow", NOT_RUN: "dim"}
+COLOURS = {SUPPORTED: "green", REFUTED: "red", OPEN: "yellow", NOT_RUN: "dim"}
 Judged = Any  # a row of `analysis.claims.judge`
 
 
@@ -67,12 +56,6 @@ class ClaimText(NamedTuple):
     evidence: str
     statements: Sequence[Judged] = ()
 
-    @property
-    def studies(self) -> list[str]:
-        """The names of the studies whose runs were used."""
-        used = (Path(condition.study).name for one in self.statements for condition in one.conditions)
-        return [*dict.fromkeys(used), *([PERFORMANCE] if any(one.ratio for one in self.statements) else [])]
-
 
 def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], list[str]]:
     """Return these claims, or all, with their verdicts by the runs in a folder, and which runs are left out.
@@ -80,10 +63,11 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], l
     `UserError` for unknown names.
     """
     known = read_claims()
-    shown, studies = select_claims(known, ids), read_studies(results)
+    names = [one_of("claim", name.upper(), known) for name in dict.fromkeys(ids)] or list(known)
+    studies = read_studies(results)
     found = claim_texts([*known.values()], studies, read_records(results / PERFORMANCE))
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
-    return [found[claim.id] for claim in shown], list(notes)
+    return [found[name] for name in names], list(notes)
 
 
 def study_claims(study: Study) -> list[ClaimText]:
@@ -105,165 +89,95 @@ def claim_texts(claims: Sequence[Claim], studies: Sequence[Study], records: Sequ
     return out
 
 
-# In words
-
-
 def _evidence(claim: Claim, statements: Sequence[Judged]) -> str:
-    """Return a sentence on the first statement of those that decide a claim: of the most frequent verdict."""
+    """Return the sentence of the first statement of those that decide a claim: of the most frequent verdict."""
     if not statements:
         return ". ".join(filter(None, [f"tested by {claim.tested_by}", claim.note.partition(". ")[0].rstrip(".")]))
-    counts = Counter(one.verdict for one in statements)
-    for name in (*sorted((REFUTED, SUPPORTED), key=lambda name: -counts[name]), UNDECIDED):
-        if said := next((text for one in statements if one.verdict == name and (text := sentence(one))), ""):
-            return said
-    problem = dict.fromkeys(filter(None, map(reason, statements)))
-    command = f"`{claim.command}`" if claim.command and not any(one.conditions for one in statements) else ""
-    return ": ".join(filter(None, ["; ".join([*problem][:1]), command]))
+    if all(one.verdict == NOT_RUN for one in statements):
+        return f"run `{claim.command}`" if not any(row.conditions for row in statements) else statements[0].reason
+    counts = Counter(one.verdict for one in statements if one.verdict in (SUPPORTED, REFUTED)) or {OPEN: 1}
+    most = max(sorted(counts), key=lambda name: counts[name])
+    return next(f"{about(one)}: {sentence(one)}" for one in statements if one.verdict == most)
 
 
-def sentence(judged: Judged) -> str:
-    """Return a statement and its number as one reads it aloud; empty if nothing was measured.
-
-    Such as `The LSTM is 14.0 points above the Transformer on scan length; claimed: higher`.
-    """
-    found = judged.published
-    mean = found.ours.mean if found and found.ours else judged.mean
-    if math.isnan(mean):
-        return ""
-    text, more = _measured_in_words(judged, mean), " (undecided)" * (judged.verdict == UNDECIDED)
-    return f"{text[0].upper()}{text[1:]}; {'published' if found else 'claimed'}: {_claimed(judged)}{more}"
+# Sentences
 
 
-def _measured_in_words(judged: Judged, mean: float) -> str:
-    statement, of, minus = judged.statement, judged.statement.of, judged.statement.minus
-    if statement.over:
-        work, first, quantities, second = ratio_parts(judged)
-        return f"in {work}, {first} has {mean:.3g} times the {quantities[0]} of {second}"
-    shown = significant if statement.instrument else number
-    size = shown(abs(mean) if minus else mean)
-    shared, (own, other) = _shared(of, minus)
-    name = _network(of)
-    what = {"exact_match": "exact match", DIVERGED: "the share of diverged runs"}.get(
-        statement.metric,
-        f"{statement.metric} ({', '.join(shared)})" if statement.instrument else statement.metric_label,
-    )
-    if not minus:
-        said = {
-            "exact_match": f"{name} gets {size} % of {place(of)} right",
-            "bleu": f"{name} has {size} BLEU on {place(of)}",
-            DIVERGED: f"{size} % of the runs of {name} on {place(of)} diverge",
-        }
-        return said.get(statement.metric, f"{what} of {name} is {size} on {place(of)}")
-    if place(of) != place(minus):
-        way = "falls" if mean > 0 else "rises"
-        return f"{what} of {name} {way} by {size} from {place(of)} to {place(minus, of)}"
-    unit = {"exact_match": "points", "bleu": "BLEU"}.get(statement.metric, f"points of {what}")
-    first, second = (" and ".join(words) for words in (own, other))
-    if of["arch"] == minus["arch"]:
-        way = "more" if mean > 0 else "less"
-        return (
-            f"{name} has {size} {unit} {way} with {first} than {f'with {second}' if second else 'else'} on {place(of)}"
-        )
-    sides = [f"{_network(one)}{f' with {text}' * bool(text)}" for one, text in ((of, first), (minus, second))]
-    return f"{sides[0]} is {size} {unit} {'above' if mean > 0 else 'below'} {sides[1]} on {place(of)}"
-
-
-def _network(selector: Selector) -> str:
-    return f"the {NETWORKS.get(selector['arch'], selector['arch'])}"
-
-
-def _claimed(judged: Judged) -> str:
-    """Return what a statement claims, as one reads it aloud: `90.3`, `more than 30`, `higher`, `a fall`."""
+def about(judged: Judged, said: Collection[str] = ()) -> str:
+    """Return where and with which settings a statement was measured, without those said before: `On scan length`."""
     one = judged.statement
-    if one.published:
-        return str(one.claimed)
-    if one.is_ is not None:
-        return f"{one.is_:g}"
-    if one.minus and 0.0 in (one.above, one.below):
-        ways = ("higher", "lower") if place(one.of) == place(one.minus) else ("a fall", "a rise")
-        return ways[one.below is not None]
-    return str(one.claimed).replace("above", "more than").replace("below", "less than")
+    shared = [word for word in _sides(one)[0] if word not in said]
+    place = f"In {one.of['work']}" if one.over else f"On {_place(one.of)}"
+    return " with ".join(filter(None, [place, ", ".join(shared)]))
 
 
-def reason(judged: Judged) -> str:
-    """Return why a statement is open, or on which side of its bound the mean lies."""
-    if judged.published:
-        return str(judged.published.reason)
-    if judged.problem:
-        return str(judged.problem)
-    if judged.verdict != UNDECIDED:
-        return "within the bounds" if judged.inside else f"on the wrong side of {judged.bound:g}"
-    if judged.diverged:
-        return f"{judged.diverged} diverged, and the mean would only be over the other runs"
-    why = f"not told from {judged.bound:g}"
-    if judged.n < judged.least:
-        why = f"{judged.n} of at least {judged.least} {'repeats' if judged.ratio else 'seeds'}"
-    return why + f"; about {plural(judged.more, 'more seed')} needed" * bool(judged.more and not judged.ratio)
+def sentence(judged: Judged, said: Collection[str] = (), usual: int = 0) -> str:
+    """Return a statement, its number and its verdict as one reads them aloud, without what `about` says.
 
-
-def measured(judged: Judged) -> str:
-    """Return the number that a statement is judged by, with its interval: `41.2 [35.0, 47.1]`."""
-    if found := judged.published:
-        return with_interval(*found.ours[:3]) if found.ours else ""
-    if judged.statement.over:
-        ends = "" if judged.interval == EXACT else f" [{judged.low:.3g}, {judged.high:.3g}]"
-        return f"{judged.mean:.3g}{ends}" if judged.n else ""
-    shown = significant_interval if judged.statement.instrument else with_interval
-    return shown(judged.mean, judged.low, judged.high, "+" if judged.statement.minus else "")
-
-
-def about(judged: Judged) -> str:
-    """Return what a statement is about, such as `lstm minus cnn on scan length (BLEU)`."""
-    statement = judged.statement
-    if statement.over:
-        work, first, quantities, second = ratio_parts(judged)
-        right = second if quantities[0] == quantities[1] else f"{quantities[1]} of {second}"
-        return f"{work}: {quantities[0]} of {first} over {right}"
-    metric = f" ({statement.metric_label})" if statement.metric != "exact_match" else ""
-    return f"{subject(statement.of, statement.minus)}{metric}"
-
-
-def ratio_parts(judged: Judged) -> tuple[str, str, list[str], str]:
-    """Return what two measurements of a ratio share, the name of the first, both quantities, the second's name."""
-    of, over = judged.statement.of, judged.statement.over
-    shared = [str(of[key]) if key == "work" else f"{key} {of[key]}" for key in PLACE if of[key] == over[key]]
-    shown = [key for key in of.keys() | over.keys() if key.startswith(BENCH_SETTINGS)]
-    names = []
-    for selector in (of, over):
-        words = [selector["arch"]] + [selector["variant"]] * (selector["variant"] != BENCH_DEFAULTS["variant"])
-        words += [f"{key} {selector[key]}" for key in PLACE if of[key] != over[key]]
-        names.append(" ".join([*words, *(f"{key}={selector[key]}" for key in sorted(shown) if key in selector)]))
-    return ", ".join(shared), names[0], [QUANTITIES[one["quantity"]] for one in (of, over)], names[1]
-
-
-def subject(of: Selector, minus: Selector) -> str:
-    """Return what is measured, such as `lstm minus transformer (train_pairs=2000) on translation embedded`.
-
-    Both conditions are named by what the statement selects; what they share stands once, in brackets.
+    Such as `the LSTM is 14.0 points above the Transformer [13.0, 14.9], claimed higher: supported (q < .001)`. What was
+    claimed is left out if it is among what was `said`, and the number of seeds if it is the `usual` one.
     """
-    shared, own = _shared(of, minus)
-    brackets = f" ({', '.join(shared)})" if shared else ""
-    if not minus:
-        return f"{of['arch']}{brackets} on {place(of)}"
-    names = [" ".join([selector["arch"], *each]) for selector, each in zip((of, minus), own, strict=True)]
-    if names[0] == names[1]:
-        return f"{names[0]}{brackets} on {place(of)} minus {place(minus, of)}"
-    if of["arch"] == minus["arch"] and own[1]:
-        names[1] = " ".join(own[1])
-    if place(of) == place(minus):
-        return f"{' minus '.join(names)}{brackets} on {place(of)}"
-    return f"{names[0]} on {place(of)} minus {names[1]} on {place(minus)}{brackets}"
+    seeds = f"n = {judged.n}" if judged.n not in (0, usual) and judged.interval != EXACT else ""
+    why = ", ".join(filter(None, [seeds, q_equals(judged.q) if judged.q == judged.q else "", judged.reason]))
+    claimed = "" if _claimed(judged.statement) in said else f", {_claimed(judged.statement)}"
+    return f"{_measured(judged)}{claimed}: {judged.verdict}{f' ({why})' if why else ''}"
 
 
-def _shared(of: Selector, minus: Selector) -> tuple[list[str], list[list[str]]]:
-    """Return what both selectors choose besides architecture and test set, and what each chooses for itself."""
-    words = [_words(selector) for selector in (of, minus or of)]
-    shared = [word for word in words[0] if word in words[1]]
-    return shared, [[word for word in own if word not in shared] for own in words]
+def _measured(judged: Judged) -> str:
+    """Return the number of a statement in words, or only what it is about if nothing was measured."""
+    one, sign = judged.statement, -1 if judged.statement.minus and judged.mean < 0 else 1
+    _, name, second = _sides(one)
+    if math.isnan(judged.mean):
+        return f"{name} against {second}" if second else name
+    if one.over:
+        first, other = (QUANTITIES[selector["quantity"]] for selector in (one.of, one.over))
+        if first != other:
+            return f"the {first} of {name} are {judged.mean:.3g} times its {other}"
+        if one.timed:
+            return f"{name} is {judged.mean:.3g} times as fast as {second} [{judged.low:.3g}, {judged.high:.3g}]"
+        return f"{name} has {judged.mean:.3g} times the {first} of {second}"
+    shown = significant if one.instrument else number
+    size, *both = (shown(sign * value) for value in (judged.mean, *(judged.low, judged.high)[::sign]))
+    ends = f" [{', '.join(both)}]" if all(both) else ""
+    if one.metric == DIVERGED:
+        return f"{size} %{ends} of {name}'s runs diverge"
+    if not one.minus:
+        text = f"{METRICS.get(one.metric, one.metric)} of {{}} is {{}}"
+        text = {"exact_match": "{} scores {} %", "bleu": "{} has {} BLEU"}.get(one.metric, text)
+        return text.format(name, size) + ends
+    unit = {"exact_match": "points", "bleu": "BLEU"}.get(one.metric, f"points of {one.metric}")
+    if _place(one.of) == _place(one.minus):
+        return f"{name} is {size} {unit} {'above' if sign > 0 else 'below'} {second}{ends}"
+    return f"{name} {'falls' if sign > 0 else 'rises'} by {size} {unit} to {_place(one.minus, one.of)}{ends}"
+
+
+def _claimed(one: Statement) -> str:
+    """Return what a statement claims, as one reads it aloud: `claimed 90.3 ± 5`, `claimed more than 30`."""
+    if one.minus and 0.0 in (one.above, one.below):
+        ways = ("higher", "lower") if _place(one.of) == _place(one.minus) else ("a fall", "a rise")
+        return f"claimed {ways[one.below is not None]}"
+    text = one.claimed.replace("above", "more than").replace("below", "less than")
+    return f"{'published' if one.published else 'claimed'} {text}"
+
+
+def _sides(one: Statement) -> tuple[list[str], str, str]:
+    """Return what both selectors choose besides architecture and test set, and the name of each, with its own words."""
+    sides = [(selector["arch"], _words(selector)) for selector in (one.of, one.minus or one.over) if selector]
+    shared = [word for word in sides[0][1] if all(word in words for _, words in sides)]
+    names = [f"the {NETWORKS.get(arch, arch)}" for arch, _ in sides]
+    names = [names[0], *("one" if name == names[0] else name for name in names[1:])]
+    for place, (_, words) in enumerate(sides):
+        own = ", ".join(word for word in words if word not in shared)
+        names[place] += f" with {own}" if own else " without" * (names[place] == "one")
+    return shared, names[0], "".join(names[1:])
 
 
 def _words(selector: Selector) -> list[str]:
     """Return what a statement selects besides architecture and test set: preset, settings, rows of an instrument."""
+    if "work" in selector:
+        settings = [f"{key}={selector[key]}" for key in sorted(selector) if key.startswith(BENCH_SETTINGS)]
+        variant = [f"variant {selector['variant']}"] * (selector["variant"] != BENCH_DEFAULTS["variant"])
+        return [*variant, *(f"{key} {selector[key]}" for key in SIZES), *settings]
     preset = [] if selector["preset"] == "default" else [f"preset {selector['preset']}"]
     chosen = [key for key in selector if key not in CONDITION_KEYS and key != TAKE]
     settings = [f"{short_key(key)}={selector[key]}" for key in chosen if not key.startswith(ROWS)]
@@ -273,50 +187,75 @@ def _words(selector: Selector) -> list[str]:
     return [*preset, *settings, *rows]
 
 
-def place(selector: Selector, after: Selector | None = None) -> str:
+def _place(selector: Selector, after: Selector | None = None) -> str:
     """Return the test set, such as `scan length`, and the examples of it; `after` another one, only what differs."""
-    data, before = ([one["task"], one["split"], one["corpus"]] for one in (selector, after or {} | selector))
-    if after and data == before:
-        tag = [selector["tag"], selector["value"]] if selector["tag"] else []
-        return " ".join(tag if selector["test"] == after["test"] else [selector["test"], *tag])
-    test = [selector["test"]] * (selector["test"] != "test")
-    return " ".join(filter(None, [*data, *test, selector["tag"], selector["value"]]))
+    keys = ("task", "corpus" if selector["corpus"] else "split", "test", "tag", "value")
+    words = [selector[key] for key in keys if selector[key] and (key, selector[key]) != ("test", "test")]
+    return " ".join(word for word in words if not after or word not in [after[key] for key in keys])
 
 
 # Markdown
 
 
 def markdown(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> str:
-    """Return a table of all claims, then of each claim that was run the table of its statements."""
-    rows = [(one.claim.id, one.verdict, one.claim.claim, one.evidence, ", ".join(one.studies)) for one in claims]
-    blocks = [markdown_table(("id", "verdict", "claim", "evidence", "study"), rows)]
+    """Return a table of all claims, then the sentences on the statements of each that has measurements.
+
+    What most claims share, their source, is said once; and a statement that several claims make is said with the first.
+    """
+    rows = [(one.claim.id, one.verdict, one.claim.claim) for one in claims]
+    usual = Counter(row.n for one in claims for row in one.statements if row.n > 1).most_common(1)
+    source, seeds = Counter(one.claim.source for one in claims).most_common(1)[0][0], usual[0][0] if usual else 0
+    blocks = [markdown_table(("id", "verdict", "claim"), rows)]
+    blocks += [f"Unless named, the source is {source}, and means are over {seeds} seeds."] * (seeds > 0)
+    said: dict[str, str] = {}  # the sentence of a statement to the first claim with it
+    without: dict[str, list[str]] = {}
     for one in claims:
-        if one.studies or len(claims) == 1:
-            blocks += _section(one)
-    return "\n\n".join([*blocks, markdown_list([*PROTOCOL, *notes])]) + "\n"
+        if all(row.verdict == NOT_RUN for row in one.statements):
+            without.setdefault(one.evidence, []).append(one.claim.id)
+        else:
+            intro = f"Source: {one.claim.source}. " * (one.claim.source != source)
+            blocks += [f"## {one.claim.id}", *_section(one, intro, seeds, said)]
+    if without:
+        lines = [f"{', '.join(ids)}: {evidence}" for evidence, ids in without.items()]
+        blocks += ["## Not measured", markdown_list(lines)]
+    return "\n\n".join([*blocks, "## How claims are judged", markdown_list([*PROTOCOL, *notes])]) + "\n"
 
 
-def _section(one: ClaimText) -> list[str]:
-    """Return the section of a claim; the words that end all its statements stand in the head of their table."""
-    claim, rows = one.claim, one.statements
-    usual = Counter(row.n for row in rows if row.n).most_common(1)
-    seeds = f"{plural(usual[0][0], 'round' if rows[0].ratio else 'seed')}. " if usual else ""
-    subjects = [about(row).split(" ") for row in rows]
-    ends = list(takewhile(lambda words: len({*words}) == 1, zip(*(words[::-1] for words in subjects), strict=False)))
-    same = [words[0] for words in ends[::-1]] if len(rows) > 1 else []
-    names = [" ".join(words[: len(words) - len(same)]) for words in subjects]
-    cells = [_row(row, name, usual[0][0] if usual else 0) for row, name in zip(rows, names, strict=True)]
-    table = [markdown_table((" ".join(["statement", *same]), *STATEMENT_HEADS), cells)] if rows else []
-    return [f"## {claim.id}", f"Source: {claim.source}. {seeds}{claim.note}".strip(), *table]
-
-
-def _row(row: Judged, name: str, usual: int) -> tuple[str, ...]:
-    """Return the cells of a statement; the number of its seeds if it is not the `usual` one, and why it is open."""
-    seeds = f" (n = {row.n})" if row.n not in (0, usual) and row.interval != EXACT else ""
-    more = f" ({reason(row)})" if row.verdict == NOT_RUN or (row.verdict == UNDECIDED and not row.test) else ""
-    found = row.published.condition if row.published else None
-    seeds = f" (n = {len(found.runs)})" if found else seeds
-    return name, row.statement.claimed, f"{measured(row)}{seeds}", p_value(row.q), f"{row.verdict}{more}"
+def _section(one: ClaimText, source: str, seeds: int, said: dict[str, str]) -> list[str]:
+    """Return what all statements of a claim share, then their sentences by test set and settings."""
+    rows = [row for row in one.statements if row.verdict != NOT_RUN]
+    usual = Counter(row.n for row in rows).most_common(1)[0][0]
+    words = [_sides(row.statement)[0] for row in rows]
+    shared = [word for word in words[0] if len(rows) > 1 and all(word in own for own in words)]
+    intro = [f"{plural(usual, 'round' if rows[0].statement.over else 'seed')}."] * (usual not in (0, 1, seeds))
+    intro += [one.claim.note] * bool(one.claim.note) + [f"All with {', '.join(shared)}."] * bool(shared)
+    claimed, count = Counter(_claimed(row.statement) for row in rows).most_common(1)[0]
+    if count > 1:
+        intro.append(f"{claimed.capitalize()}{'' if count == len(rows) else ', unless named'}.")
+        shared.append(claimed)
+    again: list[str] = []  # earlier claims with the same statements
+    places: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        first = said.setdefault(f"{about(row)}: {sentence(row)}", one.claim.id)
+        if first != one.claim.id:
+            again.append(first)
+        else:
+            place, _, settings = about(row, shared).partition(" with ")
+            places.setdefault(place, {}).setdefault(settings, []).append(sentence(row, shared, usual))
+    lines = []
+    for place, groups in places.items():
+        texts: list[str] = []
+        for settings, own in groups.items():
+            texts += [f"with {settings}: {'; '.join(own)}"] if settings else own
+        if len(texts) > 1:
+            lines += [markdown_list([f"{place}:"]), indent(markdown_list(texts), "  ")]
+        else:
+            lines.append(markdown_list([f"{place}{': ' if '' in groups else ' '}{texts[0]}"]))
+    others = [f"{plural(len(again), 'statement')} as under {listed(dict.fromkeys(again))}"] * bool(again)
+    if missing := len(one.statements) - len(rows):
+        others.append(f"{plural(missing, 'statement')} not run")
+    texts = [source + " ".join(intro), "\n".join([*lines, *(markdown_list([text]) for text in others)])]
+    return [text for text in texts if text]
 
 
 # JSON
@@ -324,58 +263,38 @@ def _row(row: Judged, name: str, usual: int) -> tuple[str, ...]:
 
 def values(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return all values for JSON, with the result of every seed."""
-    return {"claims": [_claim_tree(one) for one in claims], "notes": [*PROTOCOL, *notes]}
-
-
-def _claim_tree(one: ClaimText) -> dict[str, Any]:
     keys = ("id", "claim", "source", "literature", "note", "untested", "command", "minimum_seeds")
-    return {key: getattr(one.claim, key) for key in keys} | {
-        "verdict": one.verdict,
-        "evidence": one.evidence,
-        "statements": [_statement_tree(row) for row in one.statements],
-    }
+    trees = [
+        {key: getattr(one.claim, key) for key in keys}
+        | {"verdict": one.verdict, "evidence": one.evidence, "statements": [_tree(row) for row in one.statements]}
+        for one in claims
+    ]
+    return {"claims": trees, "notes": [*PROTOCOL, *notes]}
 
 
-def _statement_tree(row: Judged) -> dict[str, Any]:
-    statement = row.statement
-    usable = not statement.instrument or row.n > 0
-    low, high = (bound if math.isfinite(bound) else None for bound in statement.bounds)
+def _tree(row: Judged) -> dict[str, Any]:
+    one = row.statement
+    low, high = (bound if math.isfinite(bound) else None for bound in one.bounds)
     numbers = {key: getattr(row, key) for key in ("mean", "low", "high", "n", "interval", "p", "q")}
     numbers |= {"against": row.bound, "test_of_p": row.test or None}
+    conditions = []
+    for condition, selector in zip(row.conditions, (one.of, one.minus), strict=False):
+        each_seed = {} if one.instrument and not row.n else values_by_seed(condition, one, selector)
+        runs = {key: [str(run.path) for run in getattr(condition, key)] for key in ("runs", "diverged")}
+        conditions.append({"label": condition.label, "each_seed": {str(k): v for k, v in each_seed.items()}} | runs)
     return {
-        "verdict": row.verdict,
-        "reason": reason(row),
-        "of": statement.of,
-        "minus": statement.minus,
-        **({"over": statement.over} if statement.over else {}),
-        "subject": about(row),
-        "measured": measured(row),
-        "metric": statement.metric,
-        "published": statement.published or None,
-        "claimed": statement.claimed,
-        "claimed_low": low,
-        "claimed_high": high,
-        **(numbers if row.test or row.n else {}),
-        "settings": [settings_text(condition) for condition in row.conditions],
-        "conditions": [
-            _condition_tree(condition, values_by_seed(condition, statement, selector) if usable else {})
-            for condition, selector in zip(row.conditions, (statement.of, statement.minus), strict=False)
-        ],
-        "other_conditions": row.unused,
-    }
-
-
-def _condition_tree(condition: Condition, values: Mapping[int, float]) -> dict[str, Any]:
-    each_seed = {str(seed): value for seed, value in values.items()}
-    runs, diverged = ([str(run.path) for run in members] for members in (condition.runs, condition.diverged))
-    return {"label": condition.label, "each_seed": each_seed, "runs": runs, "diverged": diverged}
+        "verdict": row.verdict, "reason": row.reason, "sentence": f"{about(row)}: {sentence(row)}", "of": one.of,
+        "minus": one.minus, "over": one.over, "metric": one.metric, "published": one.published or None,
+        "claimed": one.claimed, "claimed_low": low, "claimed_high": high, **(numbers if row.n else {}),
+        "conditions": conditions,
+    }  # fmt: skip
 
 
 # For a terminal
 
 
 def listing(claims: Sequence[ClaimText], notes: Sequence[str], details: bool) -> Listing:
-    """Return the claims with their verdicts and the evidence, with `details` also each statement, and all values."""
+    """Return the claims with their verdicts and the evidence, with `details` that of each statement, and all values."""
     parts: list[Part] = []
     for group in [[one] for one in claims] if details else [claims]:
         frame = {
@@ -384,24 +303,11 @@ def listing(claims: Sequence[ClaimText], notes: Sequence[str], details: bool) ->
             "claim": ["\n".join([one.claim.claim, one.evidence]) for one in group],
         }
         parts.append(Cells(frame, left=list(frame), folded=frozenset(("claim",)), headless=True, styles=COLOURS))
-        if details and group[0].statements:
-            parts.append(_statements(group[0].statements))
+        if details and (rows := group[0].statements):
+            frame = {"number": [f"  {row.number}" for row in rows]}
+            frame |= {"evidence": [f"{about(row)}: {sentence(row)}" for row in rows]}
+            parts.append(Cells(frame, left=list(frame), folded=frozenset(("evidence",)), headless=True))
         if details and group[0].claim.note:
             parts.append(f"  {group[0].claim.note}")
     hint = [] if details else ["`tfstudy claims ID` lists the statements of a claim"]
     return Listing(parts, [*hint, *PROTOCOL, *notes], lambda: values(claims, notes))
-
-
-def _statements(rows: Sequence[Judged]) -> Cells:
-    """Return the verdict on each statement, then what it is about, was claimed and measured, and the reason."""
-    tests = [f"{measured(row)} (n = {row.n}), {q_equals(row.q)}" if row.test else measured(row) for row in rows]
-    texts = [
-        (about(row), f"claimed {row.statement.claimed}", test, reason(row))
-        for row, test in zip(rows, tests, strict=True)
-    ]
-    frame = {
-        "statement": [f"  {row.number}" for row in rows],
-        "verdict": [row.verdict for row in rows],
-        "evidence": ["; ".join(filter(None, parts)) for parts in texts],
-    }
-    return Cells(frame, left=list(frame), folded=frozenset(("evidence",)), headless=True, styles=COLOURS)

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import MAX_SEEDS
-from tfstudy.analysis.summary import more_seeds, needs_too_many, pairs, rows_of, test_set_labels
+from tfstudy.analysis.summary import more_seeds, pairs, rows_of, test_set_labels
 from tfstudy.errors import UserError
 from tfstudy.report.comparisons import Pair
 from tfstudy.report.markup import MINUS, q_equals, signed
@@ -96,6 +96,4 @@ def _pair_label(comparison: Pair, sheet: layout.Sheet) -> str:
 def _further_seeds(comparison: Pair) -> str:
     """Return the number of further seeds in brackets; empty if the difference is decided or the number unknown."""
     more = more_seeds(comparison.row, min(len(comparison.first.runs), len(comparison.second.runs)))
-    if more:
-        return f" (+{more:,})"
-    return f" (>{MAX_SEEDS:,})" if needs_too_many(comparison.row, more) else ""
+    return "" if not more else f" (+{more:,})" if more <= MAX_SEEDS else f" (>{MAX_SEEDS:,})"
