@@ -71,7 +71,7 @@ class ReplayedExecution(Execution):
         super().__init__(requested, self.recorded.append, self.reported.append)
         self.given = graphs or Repeated()
 
-    def device_obstacle(self, device):
+    def obstacle(self, config, data, trainer):
         return ""
 
     def graphs(self):

@@ -4,10 +4,8 @@ import sys
 
 import pytest
 import torch
-from torch.testing import assert_close
 
 from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
-from tfstudy.training import memory
 from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
@@ -15,7 +13,6 @@ from tfstudy.training.memory import (
     CLEAR,
     OutOfMemoryError,
     attempt,
-    halves,
     in_memory,
     is_out_of_memory,
     peak_mib,
@@ -67,42 +64,6 @@ def test_a_batch_that_does_not_fit_is_split_with_the_same_gradient(arch, micro_b
     assert same(module.model, trained(arch, **settings).model, atol=1e-6)
 
 
-def test_memory_that_runs_out_in_the_backward_pass_splits_the_batch_too():
-    class Failing(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, loss, rows):
-            ctx.rows = rows
-            return loss.clone()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            if ctx.rows > 2:
-                raise ERRORS[0]
-            return gradient, None
-
-    module, data = small_training()
-    batch = data.encoded["train"].batch(torch.arange(9))
-    plain, compute, largest = module.compute_gradients, module.compute_gradients.loss_of, 1
-    plain.loss_of = lambda part, forced: Failing.apply(compute(part, forced), min(largest, row_count(part)))
-    _, whole = plain(batch, 0, True)
-    assert plain.splits == 0
-    largest = 99
-    _, split = plain(batch, 0, True)
-    assert plain.splits > 0
-    for one, other in zip(whole, split, strict=True):
-        assert_close(one, other, atol=1e-5, rtol=1e-5)
-
-
-def test_halves_have_all_rows_in_order():
-    _, data = small_training()
-    [micro_batch] = data.encoded["train"].batch(torch.arange(11), 1, 3).micro_batches
-    first, second = halves(micro_batch)
-    assert (row_count(first), row_count(second)) == (5, 6)
-    for part in (0, 1):
-        joined = [row for half in (first, second) for rectangle in half for row in rectangle[part].tolist()]
-        assert joined == [row for rectangle in micro_batch for row in rectangle[part].tolist()]
-
-
 def test_a_single_example_that_does_not_fit_is_reported_with_its_size():
     module, data = small_training()
     limited(module, 0)
@@ -148,13 +109,6 @@ def test_the_peak_includes_memory_that_was_released_since_the_reset():
     assert peak_mib(CPU) - before < 40
 
 
-def test_without_proc_the_peak_is_that_of_the_process(tmp_path, monkeypatch):
-    for name in ("STATUS", "CLEAR"):
-        monkeypatch.setattr(memory, name, tmp_path / "missing" / "file")
-    reset_peak(CPU)
-    assert 20 < peak_mib(CPU) < 100_000
-
-
 def test_a_checkpoint_has_the_highest_peak_of_all_processes():
     bar = TrainingProgress(lambda _: None)
     trained(callbacks=[bar])
@@ -162,5 +116,3 @@ def test_a_checkpoint_has_the_highest_peak_of_all_processes():
     assert peak > 20
     bar.load_state_dict({"seconds": 0.0, "tokens": 0.0, "peak_mib": 10 * peak})
     assert bar.state_dict()["peak_mib"] == 10 * peak
-    bar.load_state_dict({"seconds": 0.0, "tokens": 0.0})  # of older code
-    assert bar.state_dict()["peak_mib"] >= 20

@@ -148,7 +148,7 @@ Execution = Annotated[
 ]
 Devices = Annotated[int, option(min=1, metavar="N", help="Devices that train one run together (1).")]
 PerDevice = Annotated[str, option(help="Runs at once on each device (auto).", metavar="N")]
-LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb or mlflow.")]
+LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb.")]
 MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Instruments in training: layer_gradients.")]
 
 

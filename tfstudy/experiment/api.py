@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ACCELERATORS = ("auto", "cpu", "cuda")
 EXECUTIONS = ("eager", "graphed")
-LOGGERS = ("tensorboard", "wandb", "mlflow")  # also the names of their packages
+LOGGERS = ("tensorboard", "wandb")  # also the names of their packages
 
 
 class RunOptions(NamedTuple):

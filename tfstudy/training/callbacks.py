@@ -11,21 +11,12 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from tfstudy.data.encoding import Batch
 from tfstudy.runs.files import link_or_copy
-from tfstudy.training.checkpoints import (
-    BEST,
-    LAST,
-    PREVIOUS,
-    STATE_KEY,
-    load_checkpoint,
-    metrics_digest,
-    save_checkpoint,
-)
+from tfstudy.training import checkpoints as files
+from tfstudy.training.checkpoints import BEST, LAST, PREVIOUS
 from tfstudy.training.memory import peak_mib, reset_peak
-from tfstudy.training.module import Seq2Seq
 from tfstudy.training.progress_display import ProgressDisplay
 
 REPORT_INTERVAL = 2.0  # seconds between two reports
-SHARES = {"validation_accuracy": "teacher-forced accuracy", "validation_exact_match": "exact match"}
 
 
 class TrainingProgress(Callback):
@@ -47,10 +38,9 @@ class TrainingProgress(Callback):
     ) -> None:
         self._log, self._report = log, report
         self._display: ProgressDisplay | None = None  # in the first process
-        self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0, "peak_mib": 0.0}  # of earlier processes
+        self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes
         self._started = self._reported = self._tokens = 0.0
-        self._first_step = 0
-        self._split_reported = False
+        self._first_step = self._splits = 0
         self._validated = -1  # the step of the last validation
         self._peak: Callable[[], float] = lambda: 0.0
 
@@ -79,8 +69,8 @@ class TrainingProgress(Callback):
         self._tokens += batch.tokens * trainer.world_size
         if not self._display:
             return
-        if isinstance(pl_module, Seq2Seq) and pl_module.compute_gradients.splits and not self._split_reported:
-            self._split_reported = True
+        splits, self._splits = self._splits, pl_module.compute_gradients.splits  # type: ignore[assignment, union-attr]
+        if self._splits and not splits:
             text = (
                 f"step {trainer.global_step}: memory ran out, so batches that are too large are computed in halves "
                 "(a lower train.batch_size or train.batch_tokens is faster)"
@@ -92,15 +82,6 @@ class TrainingProgress(Callback):
             self._display.update(trainer.global_step, f"loss {loss:.4f}, {self._speed():,.0f} tokens/s")
         if time.monotonic() - self._reported >= REPORT_INTERVAL:
             self._report_now(trainer.global_step)
-
-    def _report_now(self, step: int) -> None:
-        self._reported = time.monotonic()
-        if step > self._first_step:
-            self._report(step, (self._reported - self._started) / (step - self._first_step))
-
-    def _speed(self) -> float:
-        """Target tokens per second."""
-        return self._tokens / (time.monotonic() - self._started)
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, batch_idx: int, _: int = 0
@@ -117,12 +98,18 @@ class TrainingProgress(Callback):
             return
         # the trainer keeps the metrics of the last validation, which may be of an earlier step
         metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
-        shown = [
-            f"{SHARES[name]} {100 * value:.1f} %" if name in SHARES else f"{name.replace('_', ' ')} {value:.4f}"
-            for name, value in metrics.items()
-        ]
-        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {', '.join(shown)}".rstrip())
+        shown = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in metrics.items())
+        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
         self._report_now(trainer.global_step)
+
+    def _report_now(self, step: int) -> None:
+        self._reported = time.monotonic()
+        if step > self._first_step:
+            self._report(step, (self._reported - self._started) / (step - self._first_step))
+
+    def _speed(self) -> float:
+        """Target tokens per second."""
+        return self._tokens / (time.monotonic() - self._started)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._display:
@@ -141,19 +128,19 @@ class Checkpoints(Callback):
     finished. A checkpoint holds the length and the sha256 of the file of metrics, which belongs to it.
     """
 
-    state_key = STATE_KEY
+    state_key = files.STATE_KEY
 
     def __init__(self, folder: Path, run: str, metrics: Path | None = None) -> None:
         self.folder, self.run, self.metrics = folder, run, metrics
-        self.best, self.best_step = math.inf, 0
+        self.best = math.inf  # the lowest validation loss so far
         self._written = 0  # the step of the last checkpoint
 
     def state_dict(self) -> dict[str, Any]:
-        digest = metrics_digest(self.metrics) if self.metrics else None
-        return {"run": self.run, "best": self.best, "best_step": self.best_step, "metrics": digest}
+        digest = files.metrics_digest(self.metrics) if self.metrics else None
+        return {"run": self.run, "best": self.best, "metrics": digest}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best, self.best_step = state_dict["best"], state_dict["best_step"]
+        self.best = state_dict["best"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._written = trainer.global_step
@@ -171,7 +158,7 @@ class Checkpoints(Callback):
         self._written = trainer.global_step
         loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
         if loss < self.best:
-            self.best, self.best_step = loss, trainer.global_step
+            self.best = loss
             trainer.save_checkpoint(self.folder / BEST)
         if trainer.is_global_zero and (self.folder / LAST).exists():
             link_or_copy(self.folder / LAST, self.folder / PREVIOUS)
@@ -182,7 +169,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes checkpoints atomically and with a digest. Lightning's own writer goes through the temporary folder."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        save_checkpoint(checkpoint, Path(path))
+        files.save_checkpoint(checkpoint, Path(path))
 
     def load_checkpoint(self, path: str | Path, *_: Any, **__: Any) -> dict[str, Any]:
-        return load_checkpoint(Path(path))
+        return files.load_checkpoint(Path(path))

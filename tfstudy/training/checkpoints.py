@@ -27,7 +27,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import link_or_copy, write_atomically
+from tfstudy.runs.files import write_atomically
 from tfstudy.runs.studyfile import read_file
 
 LAST, PREVIOUS, BEST = "last.ckpt", "previous.ckpt", "best.ckpt"
@@ -66,13 +66,12 @@ def metrics_digest(path: Path) -> tuple[int, str]:
 def rewind_metrics(path: Path, checkpoint: dict[str, Any] | None) -> None:
     """Cut a file of metrics to what it was when the checkpoint was written; without a checkpoint remove it.
 
-    `UserError` if it has been cut or edited since, or if the checkpoint, of an older version, can't tell.
+    `UserError` if it has been cut or edited since.
     """
     if checkpoint is None:
         return path.unlink(missing_ok=True)
-    if not (kept := checkpoint["callbacks"][STATE_KEY].get("metrics")):
-        raise UserError(f"{path.parent} was begun by an older version of tfstudy; a restart runs it again")
-    content = read_file(path)[: kept[0]] if path.exists() else b""
+    kept = checkpoint["callbacks"][STATE_KEY].get("metrics", ())
+    content = read_file(path)[: kept[0] if kept else 0] if path.exists() else b""
     if (len(content), hashlib.sha256(content).hexdigest()) != tuple(kept):
         step = checkpoint["global_step"]
         raise UserError(f"{path} is damaged: it was changed after step {step} was saved; a restart runs it again")
@@ -96,22 +95,15 @@ def load_checkpoint(path: Path, run: str = "") -> dict[str, Any]:
             if any(member.compress_type for member in archive.infolist()):  # a few bytes could fill the memory
                 raise ValueError("it is compressed")
         checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        owner, _, _ = checkpoint["callbacks"][STATE_KEY]["run"], checkpoint["state_dict"], checkpoint["global_step"]
     except MemoryError:
         raise
     except Exception as error:  # such as code instead of weights
-        raise UserError(f"{path} is not a readable checkpoint ({_reason(error)}); a restart runs it again") from None
-    try:
-        owner = checkpoint["callbacks"][STATE_KEY]["run"]
-        checkpoint["state_dict"], checkpoint["global_step"]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a checkpoint of a run ({_reason(error)}); a restart runs it again") from None
+        reason = str(error).split("\n")[0][:120] or type(error).__name__
+        raise UserError(f"{path} is not a checkpoint of a run ({reason}); a restart runs it again") from None
     if run and owner != run:
         raise UserError(f"{path} belongs to another run ({str(owner)[:8]}, not {run[:8]}); a restart runs it again")
     return checkpoint
-
-
-def _reason(error: Exception) -> str:
-    return str(error).split("\n")[0][:120] or type(error).__name__
 
 
 def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
@@ -123,14 +115,14 @@ def resumable_checkpoint(folder: Path, run: str, best_needed: bool) -> dict[str,
     """Load the newest sound checkpoint of a run, which is `last.ckpt` afterwards; None if training has to start again.
 
     A damaged checkpoint is reported on standard error, also with --quiet, and kept as `NAME.damaged`. With
-    `best_needed` the best checkpoint up to that step must be sound too. `UserError` for a checkpoint of another run.
+    `best_needed` the best checkpoint must be sound too. `UserError` for a checkpoint of another run.
     """
     found = False
-    best = _load_sound(folder / BEST, run) is not None
+    best = not best_needed or _load_sound(folder / BEST, run) is not None
     for name in (LAST, PREVIOUS):
         checkpoint = _load_sound(folder / name, run)
         found = found or checkpoint is not None
-        if checkpoint and (best or _restore_best(folder / name, checkpoint) or not best_needed):
+        if checkpoint and (best or checkpoint["callbacks"][STATE_KEY]["best"] == float("inf")):  # none was written
             if name == PREVIOUS:
                 os.replace(folder / PREVIOUS, folder / LAST)
             return checkpoint
@@ -149,15 +141,6 @@ def _load_sound(path: Path, run: str) -> dict[str, Any] | None:
         os.replace(path, kept)
         print(f"{path} is damaged and is not used (kept as {kept.name})", file=sys.stderr)
         return None
-
-
-def _restore_best(path: Path, checkpoint: dict[str, Any]) -> bool:
-    """Whether no best checkpoint is needed beside this one: it is the best itself, or there was none so far."""
-    state = checkpoint["callbacks"][STATE_KEY]
-    if state.get("best_step") == checkpoint["global_step"]:
-        link_or_copy(path, path.with_name(BEST))
-        return True
-    return bool(state["best"] == float("inf"))
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path, run: str) -> None:
@@ -189,19 +172,14 @@ def load_weights(path: Path, expected: Mapping[str, Tensor], run: str) -> dict[s
     owner, _, digest = header.get("__metadata__", {}).get(ENTRY, "").partition(" sha256:")
     if owner != run:
         raise UserError(f"{path} belongs to another run ({quoted(owner, 8, '') or 'unknown'}, not {run[:8]})")
-    _check_fits(path, sorted(weights.keys() ^ expected.keys()), "name")
-    _check_fits(path, [name for name, one in weights.items() if one.shape != expected[name].shape], "shape")
-    _check_fits(path, [name for name, one in weights.items() if one.dtype != expected[name].dtype], "type")
+    found, wanted = ({name: (one.shape, one.dtype) for name, one in each.items()} for each in (weights, expected))
+    if wrong := sorted(name for name in found | wanted if found.get(name) != wanted.get(name)):
+        shown = ", ".join(quoted(name) for name in wrong[:SHOWN]) + " ..." * (len(wrong) > SHOWN)
+        raise UserError(f"{path} does not fit the model: {len(wrong)} weights differ in name, shape or type ({shown})")
     if digest != _digest(weights):
         raise UserError(f"{path} is damaged: its digest does not match")
     _check_finite(weights, path)
     return weights
-
-
-def _check_fits(path: Path, differing: list[str], what: str) -> None:
-    if differing:
-        shown = ", ".join(quoted(name) for name in differing[:SHOWN]) + (" ..." if len(differing) > SHOWN else "")
-        raise UserError(f"{path} does not fit the model: {len(differing)} weights differ in {what} ({shown})")
 
 
 def _check_finite(weights: Mapping[str, Tensor], path: Path) -> None:

@@ -143,14 +143,12 @@ class Execution(Callback):
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Let the module compute gradients as graphs, if that is requested and possible."""
-        if not isinstance(pl_module, Seq2Seq):
-            raise TypeError(f"the module must be a Seq2Seq, but is a {type(pl_module).__name__}")
+        assert isinstance(pl_module, Seq2Seq)  # noqa: S101 - for the type checker
         config, usual = pl_module.config, "compiled" if pl_module.config.compile else "eager"
         if self._requested != "graphed":
             return self._record(usual)
         data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
-        redraws = "data.redraw is true" if data.task.redraws else ""
-        if obstacle := redraws or graph_obstacle(config, trainer.world_size) or self.device_obstacle(pl_module.device):
+        if obstacle := self.obstacle(config, data, trainer):
             self._report(f"steps are {usual}, not graphed: {obstacle}")
             return self._record(f"{usual}, not graphed: {obstacle}")
         rows = ResidentRows.of(data.encoded[data.task.splits().train], pl_module.device)
@@ -160,11 +158,19 @@ class Execution(Callback):
         data.only_rows = True
         return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
 
-    def device_obstacle(self, device: torch.device) -> str:
-        """Return why a device has no graphs; empty if it has."""
-        if device.type != "cuda":
-            return f"graphs need a CUDA device, but the device is {device.type}"
-        return "this PyTorch is built for ROCm" if torch.version.hip else ""
+    def obstacle(self, config: TrainConfig, data: TaskData, trainer: Trainer) -> str:
+        """Return why the steps of a run can't be graphs; empty if they can."""
+        device = trainer.strategy.root_device
+        obstacles = {
+            "data.redraw is true": data.task.redraws,
+            "train.teacher_forcing is below 1": config.teacher_forcing < 1,
+            "train.gradient_checkpointing is true": config.gradient_checkpointing,
+            "train.micro_batches is above 1": config.micro_batches > 1,
+            "the run has several devices": trainer.world_size > 1,
+            f"graphs need a CUDA device, but the device is {device.type}": device.type != "cuda",
+            "this PyTorch is built for ROCm": torch.version.hip is not None,
+        }
+        return next((reason for reason, applies in obstacles.items() if applies), "")
 
     def graphs(self) -> Graphs:
         """Return what captures graphs on the device."""
@@ -173,14 +179,3 @@ class Execution(Callback):
     def _failed(self, reason: str) -> None:
         self._report(f"steps are not graphed from here on, because the capture failed: {reason}")
         self._record(f"not graphed: the capture failed: {reason}")
-
-
-def graph_obstacle(config: TrainConfig, devices: int = 1) -> str:
-    """Return why the steps of a run can't be graphs, whatever the device; empty if they can."""
-    obstacles = {
-        "train.teacher_forcing is below 1": config.teacher_forcing < 1,
-        "train.gradient_checkpointing is true": config.gradient_checkpointing,
-        "train.micro_batches is above 1": config.micro_batches > 1,
-        "the run has several devices": devices > 1,
-    }
-    return next((reason for reason, applies in obstacles.items() if applies), "")

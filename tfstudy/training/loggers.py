@@ -1,10 +1,10 @@
-"""Loggers: the metrics file, and TensorBoard, W&B and MLflow in `<run>/logs/<kind>`. None of them can stop a run."""
+"""Loggers: the metrics file, and TensorBoard and W&B in `<run>/logs/<kind>`. None of them can stop a run."""
 
-import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,23 +16,31 @@ from tfstudy.runs.store import HEADER
 from tfstudy.runs.writer import RunFolder
 
 
-class MetricsFile(Logger):
-    """A Lightning logger that appends rows `step,metric,value` to a file."""
+class NamedLogger(Logger):
+    """A logger of metrics only: `config.yaml` has the settings."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, name: str, version: str = "") -> None:
         super().__init__()
-        self._path = path
+        self._name, self._version = name, version
 
     @property
     def name(self) -> str:
-        return "metrics"
+        return self._name
 
     @property
     def version(self) -> str:
-        return ""
+        return self._version
 
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """Do nothing: `config.yaml` has them."""
+        """Do nothing."""
+
+
+class MetricsFile(NamedLogger):
+    """A Lightning logger that appends rows `step,metric,value` to a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("metrics")
+        self._path = path
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
@@ -60,30 +68,22 @@ def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int,
     return [GuardedLogger(kind, target, hyperparameters, record.log) for kind, target in targets.items()]
 
 
-class GuardedLogger(Logger):
+class GuardedLogger(NamedLogger):
     """A logger that is dropped with one line to `report` when it fails, in its start or in any method."""
 
     def __init__(
         self, kind: str, target: LogTarget, hyperparameters: dict[str, Any], report: Callable[[str], None]
     ) -> None:
-        super().__init__()
-        self._kind, self._target, self._report = kind, target, report
+        super().__init__(kind, target.run)
+        self._report = report
         self._inner: Logger | None = None
-        with self._dropped_on_error():
+
+        def start() -> None:
             target.folder.mkdir(parents=True, exist_ok=True)
             self._inner = FACTORIES[kind](target)
             self._inner.log_hyperparams(hyperparameters)
 
-    @property
-    def name(self) -> str:
-        return self._kind
-
-    @property
-    def version(self) -> str:
-        return self._target.run
-
-    def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """Do nothing: the config is logged at the start."""
+        self._attempt(start)
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         self._call("log_metrics", dict(metrics), step)
@@ -96,20 +96,18 @@ class GuardedLogger(Logger):
 
     def _call(self, method: str, *arguments: Any) -> None:
         if self._inner:
-            with self._dropped_on_error():
-                getattr(self._inner, method)(*arguments)
+            self._attempt(partial(getattr(self._inner, method), *arguments))
 
-    @contextmanager
-    def _dropped_on_error(self) -> Iterator[None]:
+    def _attempt(self, call: Callable[[], None]) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # advice of a package to its own users
-                yield
+                call()
         except Exception as error:  # results do not depend on loggers
             self._inner = None
             text = " ".join(str(error).split())[:200]
             with suppress(OSError):  # such as a full disk
-                self._report(f"logger {self._kind} dropped, the run continues: {type(error).__name__}: {text}")
+                self._report(f"logger {self.name} dropped, the run continues: {type(error).__name__}: {text}")
 
 
 def tensorboard(target: LogTarget) -> Logger:
@@ -146,30 +144,4 @@ def wandb(target: LogTarget) -> Logger:
     )
 
 
-def mlflow(target: LogTarget) -> Logger:
-    """An MLflow run with the tag `tfstudy.run`, in a database in its folder unless MLFLOW_TRACKING_URI is set."""
-    for key, value in MLFLOW_TIMEOUTS.items():
-        os.environ.setdefault(key, value)
-    from lightning.pytorch.loggers import MLFlowLogger
-    from mlflow import MlflowClient
-
-    for package in ("mlflow", "alembic"):  # they log every table of the database
-        logging.getLogger(package).setLevel(logging.WARNING)
-
-    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{target.folder.resolve()}/mlflow.db"
-    client, experiment = MlflowClient(uri), os.environ.get("MLFLOW_EXPERIMENT_NAME", "tfstudy")
-    existing = client.get_experiment_by_name(experiment)
-    query = f"tags.`tfstudy.run` = '{target.run}'"
-    runs = client.search_runs([existing.experiment_id], query, max_results=1) if existing else []
-    run = runs[0].info.run_id if runs else None
-    if run:
-        client.set_terminated(run, "RUNNING")
-    artifacts = None if os.environ.get("MLFLOW_TRACKING_URI") else (target.folder.resolve() / "artifacts").as_uri()
-    return MLFlowLogger(
-        experiment, target.name, uri, {"tfstudy.run": target.run}, run_id=run, artifact_location=artifacts
-    )
-
-
-# By default a call may take minutes.
-MLFLOW_TIMEOUTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
-FACTORIES: dict[str, Callable[[LogTarget], Logger]] = {"tensorboard": tensorboard, "wandb": wandb, "mlflow": mlflow}
+FACTORIES: dict[str, Callable[[LogTarget], Logger]] = {"tensorboard": tensorboard, "wandb": wandb}

@@ -17,13 +17,8 @@ T = TypeVar("T")
 BUDGET = 512 * 2**20  # bytes that an evaluation or a validation may use at a time, as estimated
 MIB = 2**20
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-PHRASES = (  # of RuntimeErrors: the allocators of CPU and CUDA, cuBLAS, oneDNN
-    "can't allocate memory",
-    "not enough memory",
-    "out of memory",
-    "ALLOC_FAILED",
-    "could not create a memory object",
-)
+# Of RuntimeErrors: the allocators of CPU and CUDA, cuBLAS, oneDNN
+PHRASES = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED", "not create a memory object")
 
 
 class OutOfMemoryError(UserError):

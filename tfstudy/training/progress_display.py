@@ -19,14 +19,12 @@ class ProgressDisplay:
     def __init__(self, title: str, total: int, unit: str, done: int = 0) -> None:
         self._title, self._total, self._unit, self._first = title, total, unit, done
         self._bar: Progress | None = None
-        self._terminal = sys.stdout.isatty()
-        self._interval = BAR_INTERVAL if self._terminal else LINE_INTERVAL
+        self._interval = BAR_INTERVAL if sys.stdout.isatty() else LINE_INTERVAL
+        if sys.stdout.isatty():
+            console = Console(file=sys.stdout)  # by name, so that the bar finds it behind its own stream
+            self._bar = Progress(BarColumn(), TextColumn(f"{title}: {{task.description}}"), console=console)
+            self._bar.add_task("", total=total)
         self._started = self._shown = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._started
 
     def due(self) -> bool:
         """Whether it is time for an update."""
@@ -42,23 +40,19 @@ class ProgressDisplay:
             return
         self._shown = time.monotonic()
         share = share or (done - self._first) / max(1, self._total - self._first)
-        left = f"{self.seconds * (1 - share) / share:,.0f} s left" if share else ""
+        left = f"{(self._shown - self._started) * (1 - share) / share:,.0f} s left" if share else ""
         self._show(done, ", ".join(filter(None, [f"{done:,} of {self._total:,} {self._unit}", text, left])))
 
     def examples(self, done: int, share: float) -> None:
         """Show how many examples are done, with their number per second."""
-        self.update(done, f"{done / max(self.seconds, 1e-9):,.0f}/s", share)
+        self.update(done, f"{done / max(time.monotonic() - self._started, 1e-9):,.0f}/s", share)
 
     def _show(self, done: int, text: str) -> None:
-        if not self._terminal:
-            print(f"{self._title}: {text}", flush=True)
-            return
         if self._bar is None:
-            console = Console(file=sys.stdout)  # by name, so that the bar finds it behind its own stream
-            self._bar = Progress(BarColumn(), TextColumn(f"{self._title}: {{task.fields[text]}}"), console=console)
-            self._bar.add_task("", total=self._total, text="")
+            print(f"{self._title}: {text}", flush=True)
+        else:
             self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=done, text=text)
+            self._bar.update(self._bar.task_ids[0], completed=done, description=text)
 
     def stop(self, done: int | None = None) -> None:
         """Remove the bar; with `done` after a last update."""
@@ -66,7 +60,6 @@ class ProgressDisplay:
             if done is not None:
                 self._show(done, f"{done:,} of {self._total:,} {self._unit}")
             self._bar.stop()
-            self._bar = None
 
     def __enter__(self) -> "ProgressDisplay":
         return self
