@@ -65,6 +65,7 @@ def test_a_word_that_is_spelt_like_a_special_token_is_a_word_and_unknown_if_it_i
     literal = Vocab([*SPECIAL, "a"])
     assert literal.decode(literal.encode(SPECIAL)) == SPECIAL
     assert not {PAD, BOS, EOS, UNK} & {*literal.encode(SPECIAL)}
+    assert literal.ids_of(Vocab([*SPECIAL, "b"])) == [0, 1, 2, 3, *literal.encode(sorted(SPECIAL)), UNK]
 
 
 def test_an_output_that_is_no_word_is_not_equal_to_any():

@@ -20,6 +20,7 @@ from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
 
 SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
+COPYING = {"copy_output": True, "dim": 16, "hidden": 16}
 OTHERS = [name for name in models.names() if name != "transformer"]
 
 
@@ -53,6 +54,7 @@ def refusal(task: str, *assignments: str) -> str:
         ),
         ("copying", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "copying"]),
         ("arithmetic", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "data.format=reversed"]),
+        ("scan", ["model.copy_output=true"], ["model.copy_output", "share", "scan"]),
         ("scan", ["model.layout=encoder_only"], ["model.layout=encoder_only", "tokens more than its source"]),
         (
             "arithmetic",
@@ -95,10 +97,19 @@ def test_the_cnn_takes_the_lengths_of_chomsky():
     assert sized_model(config, shape).max_positions == needed_positions(task) > 512
 
 
-def test_a_run_can_be_loaded_from_a_checkpoint_and_from_safetensors(tmp_path, monkeypatch):
+def test_a_model_copies_to_tokens_of_the_same_text_and_to_unknown_if_there_is_none():
+    prepared = prepare(compose_config("arithmetic", "lstm", "default", {"model": COPYING}))
+    source, target = prepared.data.source_vocab.tokens, prepared.data.target_vocab.tokens
+    ids = prepared.model.copy.target_ids.tolist()
+    copied = {token: target[index] for token, index in zip(source, ids, strict=True)}
+    assert copied == {token: token if token in target else "<unk>" for token in source}
+    assert "<unk>" in {copied[token] for token in source[4:]}
+
+
+def test_a_run_that_copies_can_be_loaded_from_a_checkpoint_and_from_safetensors(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with added(tasks, "reverse", TASK, tmp_path / "more"):
-        settings = {"model.dim": 16, "model.hidden": 16, "eval.max_examples": 4}
+        settings = {f"model.{key}": value for key, value in COPYING.items()} | {"eval.max_examples": 4}
         outcome = tfstudy.run("reverse", arch="lstm", smoke=True, options=RunOptions(accelerator="cpu"), **settings)
         run = tfstudy.load(outcome.path)
         run.save_weights()

@@ -34,7 +34,6 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.subword_pairs": 0,
     "model.activation_dropout": None,  # of the Transformer
     "model.attention": "full",
-    "model.copy_output": False,
     "model.depth_signal": False,
     "model.expert_balance": 0.01,
     "model.experts": 0,

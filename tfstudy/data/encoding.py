@@ -57,6 +57,10 @@ class Vocab:
             out.append(self.tokens[index] if index >= len(SPECIAL) else UNKNOWN)
         return tuple(out)
 
+    def ids_of(self, other: "Vocab") -> list[int]:
+        """Return the id here of each id of another vocabulary, `UNK` for its tokens that are not here."""
+        return [*range(len(SPECIAL)), *self.encode(other.tokens[len(SPECIAL) :])]
+
 
 def micro_batch_count(requested: int, device: torch.device) -> int:
     """Return the maximum number of micro-batches per batch. 0 stands for `MICRO_BATCHES` on CPU and 1 elsewhere."""

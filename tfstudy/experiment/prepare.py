@@ -23,6 +23,7 @@ from tfstudy.evaluation.decoding import longest_target, needed_positions
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.models.base import Model, PaddedModel, parameter_count
 from tfstudy.models.config import ModelConfig
+from tfstudy.models.copying import match_tokens
 from tfstudy.models.positions.numbering import mark_digits
 from tfstudy.models.tokens import Tokens
 from tfstudy.runs.identity import Identity, identify
@@ -42,6 +43,7 @@ class DataShape(NamedTuple):
     has_digits: bool = False
     longest_source: int = 0  # in training, with EOS
     longer_targets: int = 0  # tokens that a target in training has more than its source, at most
+    shared_tokens: bool = True  # whether source and target have a token in common
 
     @classmethod
     def of(cls, task: Task) -> "DataShape":
@@ -53,7 +55,8 @@ class DataShape(NamedTuple):
         train = task.examples(splits.train)
         longest_source = 1 + max((len(e.source) for e in train), default=0)
         longer = max((len(e.target) - len(e.source) for e in train), default=0)
-        return cls(source == target, sizes, longest, positions, splits.validation, digits, longest_source, longer)
+        lengths = longest, positions, splits.validation, digits, longest_source, longer
+        return cls(source == target, sizes, *lengths, not set(source).isdisjoint(target))
 
 
 def check(config: RunConfig, data: DataShape) -> int:
@@ -110,6 +113,8 @@ def _check_outputs(config: RunConfig, data: DataShape) -> None:
             "model.layout=encoder_only has one output for each source token, but a target in training has "
             f"{data.longer_targets} tokens more than its source"
         )
+    if model.get("copy_output") and not data.shared_tokens:
+        raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -223,6 +228,7 @@ def _with_model(config: RunConfig, task: Task, data: TaskEncoder, shape: DataSha
         model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
     finally:
         torch.set_num_threads(threads)
+    match_tokens(model, data.target_vocab.ids_of(data.source_vocab))
     mark_digits(model, task.digits(), data.source_vocab.tokens, data.target_vocab.tokens)
     return Prepared(config, task, data, model, identity)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 SHARED = {
-    "attention", "base", "checkpointing", "config", "dropout", "layers", "positions", "recurrent",
+    "attention", "base", "checkpointing", "config", "copying", "dropout", "layers", "positions", "recurrent",
     "recurrent_model", "residual", "source_attention", "tokens",
 }  # fmt: skip
 # All other modules of this folder are architectures.

@@ -15,6 +15,7 @@ from tfstudy.models.attention import Weights
 from tfstudy.models.base import Model
 from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import TiedConfig
+from tfstudy.models.copying import CopyOutput
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, EmbeddingInit
 from tfstudy.models.source_attention import Source, attend, dot_product, encoded
@@ -51,7 +52,7 @@ class CNN(Model):
         "sinusoidal": {"positions": "sinusoidal"},
         "dilated": {"layers": 3, "kernel": 4, "dilation_cycle": 2},
         "attention-none": {"attention": False, "dilation_cycle": 2},
-        "share_embeddings": {"share_embeddings": True, "tie_output": True},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("bag",)
 
@@ -68,6 +69,8 @@ class CNN(Model):
 
         @model_validator(mode="after")
         def _switches_fit(self) -> "CNN.Config":
+            if self.copy_output and not self.attention:
+                raise ValueError("copy_output needs attention: without it nothing but the mean of the source is kept")
             if self.dilation_cycle > 1 and self.kernel == 1:
                 raise ValueError("dilation_cycle must be 1 if kernel is 1: there is nothing to dilate")
             return self
@@ -106,6 +109,7 @@ class CNN(Model):
             self.output.weight = self.target_embedding.tokens.weight
         else:
             self.output = linear(dim, target_vocab, config.dropout)
+        self.copy = CopyOutput(dim, dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
     @property
@@ -128,7 +132,7 @@ class CNN(Model):
             padded = [nn.functional.pad(own, (0, 0, left, span - left)) for (own,) in rows]
             x = self.source_states((run_layer(layer, padded) + x) * SQRT_HALF, depth + 1)
         x = scale_gradient(self.encoder_out(x), 1 / (2 * config.layers))
-        sources = encoded(source, x, (x + embedded) * SQRT_HALF)
+        sources = encoded(source, x, (x + embedded) * SQRT_HALF, self.copy)
         count = sum(rows for rows, _ in source.shapes)
         past = tuple(x.new_zeros(count, config.span(depth), config.channels) for depth in range(config.layers))
         if not config.attention:
@@ -157,7 +161,10 @@ class CNN(Model):
             contexts = flat(found)
             x = ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF
             x = self.target_states(x, depth + 1)
-        logits = self.output(self.dropout(self.decoder_out(x)))
+        features = self.dropout(self.decoder_out(x))
+        logits = self.output(features)
+        if self.copy is not None:
+            logits = self.copy(features, logits, shapes, state.source)
         return logits, State(state.source, tuple(after), target.next_start)
 
 

@@ -14,6 +14,7 @@ WITHOUT_NUMBERS = ("contextual", "none")  # schemes that do not depend on the nu
 SETTINGS_OF_LAYOUTS: dict[str, tuple[str, ...]] = {  # the layouts that have a setting; all have the others
     "decoder_positions": ("encoder_decoder",),
     "cross_positions": ("encoder_decoder",),
+    "copy_output": ("encoder_decoder",),
     "randomised_positions": ("encoder_decoder", "encoder_only"),
     "share_embeddings": ("encoder_decoder", "decoder_only"),  # elsewhere the target has no embedding
     "tie_output": ("encoder_decoder", "decoder_only"),
@@ -39,6 +40,9 @@ class TiedConfig(ModelConfig):
 
     tie_output: bool = Field(False, description="use the target embedding as the output layer, without a bias")
     share_embeddings: bool = Field(False, description="use one embedding for source and target (needs one vocabulary)")
+    copy_output: bool = Field(
+        False, description="mix the output with pointers to source tokens (See et al. 2017, Gu et al. 2016)"
+    )
 
     @property
     def needs_one_vocabulary(self) -> bool:

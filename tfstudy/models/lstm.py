@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tfstudy.models.base import Model
 from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import TiedConfig
+from tfstudy.models.copying import CopyOutput
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.recurrent import Cell, EncoderLayer, RecurrentState, advance, recurrent, state_parts
 from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, encoded
@@ -46,6 +47,7 @@ class LSTM(Model):
         "gru": {"cell": "gru", "layers": 2, "attention": "dot", "bidirectional": False},
         "tanh": {"cell": "tanh"},
         "tie_output": {"tie_output": True},
+        "copy": {"copy_output": True, "attention": "none"},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
 
@@ -95,6 +97,8 @@ class LSTM(Model):
                 nn.init.zeros_(layer.bias)
         if config.tie_output:
             self.output.weight = self.target_embedding.weight
+        widths = attended_width, hidden * directions
+        self.copy = CopyOutput(*widths, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
     def encode(self, source: Tokens) -> State:
@@ -108,7 +112,7 @@ class LSTM(Model):
             hidden, *cell = bridge(joined([last for _, last in found])).chunk(self.parts, -1)
             starts.append((hidden.tanh(), *(part.contiguous() for part in cell)))
         x = self.dropout(x)
-        return State(encoded(source, self.attention.project(x), x), tuple(starts))
+        return State(encoded(source, self.attention.project(x), x, self.copy), tuple(starts))
 
     def decode(self, target: Tokens, state: State) -> tuple[Tensor, State]:
         shapes, layers = target.shapes, []
@@ -121,5 +125,8 @@ class LSTM(Model):
             layers.append(found[0][1])  # only generation continues a state, and has one rectangle
         queries = rectangles(per_source(shapes, [len(source.mask) for source in state.source]), x)
         contexts = flat([self.attention(query, source) for (query,), source in zip(queries, state.source, strict=True)])
-        attended = torch.tanh(self.combine(torch.cat([x, contexts], -1)))  # Luong et al. 2015, eq. 5
-        return self.output(self.dropout(attended)), state._replace(recurrent=tuple(layers))
+        attended = self.dropout(torch.tanh(self.combine(torch.cat([x, contexts], -1))))  # Luong et al. 2015, eq. 5
+        logits = self.output(attended)
+        if self.copy is not None:
+            logits = self.copy(attended, logits, shapes, state.source)
+        return logits, state._replace(recurrent=tuple(layers))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tfstudy.models.base import PaddedModel
 from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import TiedConfig
+from tfstudy.models.copying import CopyOutput
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention
 
@@ -56,6 +57,7 @@ class RecurrentModel(PaddedModel):
         self.attention = SourceAttention(config.attention, dim, dim)
         self.combine = nn.Linear(dim + self.attention.width, dim)
         self.output = nn.Linear(dim, target_vocab, bias=not config.tie_output)
+        self.copy = CopyOutput(dim, dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
         for module in self.modules():
             initialise(module)
@@ -88,7 +90,8 @@ class RecurrentModel(PaddedModel):
         last = x[torch.arange(len(x), device=x.device), mask.sum(1) - 1]
         ends = torch.cat([last, x[:, 0]], -1) if self.config.bidirectional else last
         keys = self.attention.project(x.flatten(0, 1))
-        return State(Source(keys.view(*source.shape, keys.shape[1]), x, mask), self.start(ends, states))
+        ids = None if self.copy is None else self.copy.target_ids[source]
+        return State(Source(keys.view(*source.shape, keys.shape[1]), x, mask, ids), self.start(ends, states))
 
     def decode_padded(
         self, tokens: Int[Tensor, "rows length"], state: State
@@ -105,7 +108,11 @@ class RecurrentModel(PaddedModel):
         query = x.reshape(sources, len(x) // max(1, sources) * x.shape[1], x.shape[2])
         context = self.attention(query, state.source).reshape(*tokens.shape, self.attention.width)
         features = self.dropout(self.combine(torch.cat([x, context], -1)).tanh())
-        return self.output(features), state._replace(layers=tuple(states))
+        logits = self.output(features)
+        if self.copy is not None:
+            mixed = self.copy(features.flatten(0, 1), logits.flatten(0, 1), [tokens.shape], [state.source])
+            logits = mixed.view(logits.shape)
+        return logits, state._replace(layers=tuple(states))
 
 
 class Layer(nn.Module):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfstudy.models.attention import Weights
@@ -24,11 +24,13 @@ class Source(NamedTuple):
     keys: Float[Tensor, "sources source _"]
     values: Float[Tensor, "sources source encoded"]
     mask: Bool[Tensor, "sources source"]
+    target_ids: Int[Tensor, "sources source"] | None = None  # of its tokens, if the model copies
 
 
-def encoded(source: Tokens, keys: Tensor, values: Tensor) -> tuple[Source, ...]:
-    """Return the source of each rectangle, of keys and values (tokens, ...)."""
-    return tuple(Source(*parts) for parts in source.rectangles(keys, values, source.mask))
+def encoded(source: Tokens, keys: Tensor, values: Tensor, copy: nn.Module | None = None) -> tuple[Source, ...]:
+    """Return the source of each rectangle, of keys and values (tokens, ...), and for a `CopyOutput` what it reads."""
+    ids = [] if copy is None else [copy.target_ids[source.ids]]  # type: ignore[index]
+    return tuple(Source(*parts) for parts in source.rectangles(keys, values, source.mask, *ids))
 
 
 def attend(

@@ -15,10 +15,12 @@ from torch.nn.functional import pad
 from tfstudy.models.attention import Cache, KeyValue, Sight
 from tfstudy.models.base import Model
 from tfstudy.models.config import TransformerConfig
+from tfstudy.models.copying import CopyOutput
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, Stack, embedding_init
 from tfstudy.models.positions import PositionScheme, Setup
 from tfstudy.models.positions.numbering import DigitPositions, DigitState, Numbering
+from tfstudy.models.source_attention import Source, encoded
 from tfstudy.models.tokens import Tokens, flat
 
 END = 20.0  # logit of the last token after the source; others have 0, so that a longer target has a finite loss
@@ -56,7 +58,7 @@ class Transformer(Model):
         "tie_output": {"tie_output": True},
         "token_upscaling": {"embedding_init": "token_upscaling"},
         "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
-        "share_embeddings": {"share_embeddings": True, "tie_output": True},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("none",)
     source_only = ("encoder_only", "encoder_only_digits")
@@ -89,6 +91,7 @@ class Transformer(Model):
         else:
             nn.init.xavier_uniform_(self.output.weight)
             nn.init.zeros_(self.output.bias)
+        self.copy = CopyOutput(config.dim, config.dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
     def _embedding(self, vocab: int, scheme: str) -> Embedding:
@@ -141,6 +144,7 @@ class Memory(NamedTuple):
 
     tokens: Tokens
     key_values: Sequence[Sequence[KeyValue]] = ()
+    copied: Sequence[Source] = ()  # if the model copies
 
 
 class State(NamedTuple):
@@ -187,7 +191,8 @@ class EncoderDecoder:
         x = model.encoder.norm(x)
         far = Sight.within(source, config.cross_positions)
         key_values = tuple(layer.cross.key_values(x, far) for layer in model.decoder)
-        return State(Memory(source, key_values), digits=digits)
+        copied = encoded(source, x[:, :0], x, model.copy) if model.copy else ()
+        return State(Memory(source, key_values, copied), digits=digits)
 
     @staticmethod
     def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
@@ -198,7 +203,11 @@ class EncoderDecoder:
         near = Sight.back(target, config.target_positions, config.attention_window)
         far = Sight.across(target, source.tokens, config.cross_positions)
         x, caches = model.decoder(embedded, near, model.target_states, state.caches, source.key_values, far)
-        return model.output(model.decoder.norm(x)), State(source, caches, target.next_start, digits)
+        features = model.decoder.norm(x)
+        logits = model.output(features)
+        if model.copy is not None:
+            logits = model.copy(features, logits, target.shapes, source.copied)
+        return logits, State(source, caches, target.next_start, digits)
 
 
 class DecoderOnly:
