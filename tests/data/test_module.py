@@ -60,7 +60,7 @@ def test_a_plain_trainer_sees_every_row_once_an_epoch(task, tmp_path, micro_batc
 
 @pytest.mark.parametrize(("parameters", "count"), [(0, 2), (1000, 1), (10**8, 2)])
 def test_a_batch_with_little_work_is_not_split_but_divided_into_groups(task, parameters, count, monkeypatch):
-    for name in ("encoding.RECTANGLE_OVERHEAD", "module.SMALL_STEP_OVERHEAD"):
+    for name in ("encoding.RECTANGLE_OVERHEAD", "encoding.SMALL_STEP_OVERHEAD"):
         monkeypatch.setattr(f"tfstudy.data.{name}", 0)
     data = TaskData(task, batch_size=8, parameters=parameters)
     [first, *_] = data.train_dataloader()

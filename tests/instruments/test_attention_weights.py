@@ -10,7 +10,7 @@ from tfstudy.data.encoding import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, recorded_weights
-from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
+from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles
 
 
 def one_hot(*keys, count=4):
@@ -26,10 +26,6 @@ def test_uniform_attention_has_the_entropy_share_1_whatever_the_number_of_keys()
     assert_close(entropy_share(uniform, causal(3)), torch.ones(1, 1, dtype=torch.double))
 
 
-def test_attention_to_one_key_has_the_entropy_0():
-    assert entropy_share(one_hot(2, 0), torch.ones(1, 1, 2, 4, dtype=torch.bool)).tolist() == [[0.0]]
-
-
 def test_the_share_is_the_mean_over_queries_that_see_several_keys():
     weights = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])[None, None]
     shares = [-sum(w * math.log(w) for w in row) / math.log(len(row)) for row in ((0.9, 0.1), (0.2, 0.3, 0.5))]
@@ -41,12 +37,6 @@ def test_a_visible_key_counts_even_if_its_weight_underflows():
     shares = [entropy_share(row.softmax(-1), torch.ones_like(row, dtype=torch.bool)) for row in scores.split(1, 2)]
     assert [share.item() for share in shares] == pytest.approx([0.5, 0.0])
     assert entropy_share(scores.softmax(-1), torch.ones_like(scores, dtype=torch.bool)).item() == pytest.approx(0.25)
-
-
-def test_each_head_has_a_row_at_each_layer_and_length(subject, measure):
-    one = subject("transformer")
-    rows = measure("entropy", one, split="test", examples=5)
-    assert {(row["layer"], row["head"]) for row in rows} == {(1, 1), (1, 2), (2, 1), (2, 2)}
 
 
 IDS = torch.tensor([[7, 8, 7, 9, EOS]])
@@ -103,16 +93,6 @@ def test_visible_keys_are_those_of_the_mask_even_if_weights_underflow(subject, v
         assert not weights[~visible].any()
         underflowed += int((weights[visible] == 0).sum())
     assert underflowed
-
-
-def test_queries_of_cross_attention_are_the_tokens_that_are_predicted(subject):
-    one = subject("lstm")
-    for site, weights, _, batch in recorded_weights(one, ExampleSettings(examples=4)):
-        queries, keys = tokens_of(site, batch, one.data)
-        names = one.data.target_vocab.tokens
-        assert [[names[i] for i in row] for row in queries] == [[*e.target, "<eos>"] for e in batch.examples]
-        assert [[names[i] for i in row] for row in keys] == [[*e.source, "<eos>"] for e in batch.examples]
-        assert weights.shape[-2:] == (queries.shape[1], keys.shape[1])
 
 
 @pytest.mark.parametrize("variant", ["transformer", "transformer-decoder_only", "lstm", "cnn", "mingru"])

@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tfstudy.errors import UserError
-from tfstudy.instruments.examples import ExampleSettings, in_batches, weights_of
+from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.head_importance import (
     attention_modules,
     heads_of,
@@ -34,16 +34,6 @@ def first(subject):
 def logits(model, batch):
     with torch.no_grad():
         return logits_of(model, batch.source, batch.tokens)
-
-
-def test_kinds_and_layers_are_those_of_recorded_attention(subject):
-    one = subject("transformer")
-    sites = {
-        (site.kind, site.layer)
-        for site, weights in weights_of(one.model, first(one))[0].items()
-        if weights.shape[1] > 1
-    }
-    assert {(head.kind, head.layer) for head in heads_of(one.model)} == sites
 
 
 def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projection(transformer_):
@@ -123,11 +113,3 @@ def test_pruning_begins_with_the_whole_model_and_its_metrics_are_those_of_decodi
 def test_a_model_without_multi_head_attention_is_refused(subject, measure, name):
     with pytest.raises(UserError, match="multi-head attention, which LSTM"):
         measure(name, subject("lstm"), examples=2)
-
-
-def test_every_head_has_an_importance(transformer_, measure):
-    rows = measure("head_importance", transformer_, examples=6)
-    assert [(row["kind"], row["layer"], row["head"]) for row in rows][:4] == [
-        ("cross", 1, 1), ("cross", 1, 2), ("cross", 2, 1), ("cross", 2, 2),
-    ]  # fmt: skip
-    assert all(row["importance"] > 0 for row in rows)

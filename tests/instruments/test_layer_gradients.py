@@ -14,7 +14,7 @@ from tests.training.small_training import same, trained
 from tfstudy import instruments
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import recorded
-from tfstudy.instruments.layer_gradients import LayerListener, layer_name, layers_of
+from tfstudy.instruments.layer_gradients import LayerListener, layer_name
 
 MEASURED = ("--measure", "layer_gradients")
 
@@ -65,14 +65,6 @@ def test_a_long_training_is_measured_at_200_steps():
 )
 def test_parameters_are_grouped_by_layer(parameter, layer):
     assert layer_name(parameter) == layer
-
-
-def test_what_a_stack_has_outside_of_its_layers_is_named_as_such():
-    encoder = torch.nn.ModuleDict(
-        {"layers": torch.nn.ModuleList([torch.nn.Linear(2, 2)]), "norm": torch.nn.LayerNorm(2)}
-    )
-    model = torch.nn.ModuleDict({"encoder": encoder, "output": torch.nn.Linear(2, 2)})
-    assert list(layers_of(model)) == ["encoder 1", "encoder (rest)", "output"]
 
 
 @pytest.mark.usefixtures("task")

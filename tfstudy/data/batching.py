@@ -153,9 +153,6 @@ class Shape(NamedTuple):
         """Whether a batch of the other shape can be padded to this one."""
         return all(mine >= its for mine, its in zip(self, other, strict=True))
 
-    def __str__(self) -> str:
-        return f"{self.rows} x ({self.source} + {self.target})"
-
 
 def smallest(shapes: Iterable[Shape], needed: Shape) -> Shape | None:
     """Return the shape with the fewest tokens to which a batch can be padded; None if there is none."""
@@ -180,7 +177,7 @@ def choose_shapes(batches: Sequence[Shape], most: int) -> list[Shape]:
 
 
 class ResidentRows(NamedTuple):
-    """The rows of a split on a device, and one more, the filler, which has no target tokens and so no loss.
+    """The rows of a split on a device, and behind them the filler, which has no target tokens and so no loss.
 
     The filler's source is EOS: a row must have something to attend to.
     """
@@ -192,13 +189,14 @@ class ResidentRows(NamedTuple):
     @classmethod
     def of(cls, encoded: Encoded, device: torch.device) -> Self:
         """Return a split with its filler on a device."""
-        source, target = _with_filler(encoded.source.to(device), EOS), _with_filler(encoded.target.to(device), BOS)
-        return cls(source, target, (encoded.source_lengths, encoded.target_lengths))
 
-    @property
-    def filler(self) -> int:
-        """The number of the filler."""
-        return len(self.source) - 1
+        def filled(ids: Tensor, token: int) -> Tensor:
+            row = torch.full_like(ids[:1], PAD)
+            row[:, 0] = token
+            return torch.cat([ids, row]).to(device)
+
+        lengths = encoded.source_lengths, encoded.target_lengths
+        return cls(filled(encoded.source, EOS), filled(encoded.target, BOS), lengths)
 
     def shape(self, rows: Tensor) -> Shape:
         """Return the shape of the batch of these rows (a CPU index), without more padding than it needs."""
@@ -206,22 +204,11 @@ class ResidentRows(NamedTuple):
 
     def padded(self, rows: Tensor, shape: Shape) -> Tensor:
         """Return an index (shape.rows,) on the CPU: these rows, and then fillers."""
-        index = torch.full((shape.rows,), self.filler)
+        index = torch.full((shape.rows,), len(self.source) - 1)
         index[: len(rows)] = rows
         return index
 
     def gather(self, index: Tensor, shape: Shape) -> PaddedRows:
         """Return the rows of an index (shape.rows,) on the device, padded to a shape; does not wait for the device."""
-        return PaddedRows(
-            self.source[:, : shape.source].index_select(0, index), self.target[:, : shape.target].index_select(0, index)
-        )
-
-    def shapes(self, batches: Batches, first: int, count: int) -> Iterator[Shape]:
-        """Iterate over the shapes of `count` batches from the `first` on."""
-        return (self.shape(batches.index(number)) for number in range(first, first + count))
-
-
-def _with_filler(ids: Tensor, token: int) -> Tensor:
-    row = torch.full_like(ids[:1], PAD)
-    row[:, 0] = token
-    return torch.cat([ids, row])
+        source, target = self.source[:, : shape.source], self.target[:, : shape.target]
+        return PaddedRows(source.index_select(0, index), target.index_select(0, index))

@@ -3,22 +3,14 @@
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Self
 
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
+from tfstudy.data import encoding
 from tfstudy.data.batching import Batches
-from tfstudy.data.encoding import (
-    RECTANGLES,
-    SMALL_STEP,
-    SMALL_STEP_OVERHEAD,
-    Batch,
-    Encoded,
-    TaskEncoder,
-    micro_batch_count,
-)
+from tfstudy.data.encoding import RECTANGLES, SMALL_STEP, Batch, Encoded, TaskEncoder, micro_batch_count
 from tfstudy.tasks.base import Example, Task
 
 VALIDATION_BATCH_SIZE = 256
@@ -72,15 +64,8 @@ class TaskData(LightningDataModule):
         names = [task.splits().train, *filter(None, [task.splits().validation])]
         self.encoded = {name: self.encoder.encode(task.examples(name), target_eos) for name in names}
         train = self.encoded[names[0]]
-        self._batches = partial(
-            Batches,
-            batch_size=batch_size,
-            batch_tokens=batch_tokens,
-            batching=batching,
-            seed=seed,
-            resampled_examples=resampled_examples,
-        )
-        self.batches = self._batches(train)
+        self._division = batch_size, batch_tokens, batching, seed, resampled_examples
+        self.batches = Batches(train, *self._division)
         self.batches_per_epoch = len(self.batches)
         self._seed, self._steps, self._target_eos, self._pass = seed, steps, target_eos, -1
         self._micro_batches, self._parameters = micro_batches, parameters
@@ -121,7 +106,7 @@ class TaskData(LightningDataModule):
         device, progress = self.encoded[train].source.device, number * len(self.batches) / (self._steps or math.inf)
         drawn = self.encoder.encode(self.task.redrawn(number, self._seed, progress), self._target_eos)
         self.encoded = self.encoded | {train: drawn.to(device)}
-        self.batches, self._pass = self._batches(drawn), number
+        self.batches, self._pass = Batches(drawn, *self._division), number
 
     def val_dataloader(self) -> Loader | list[Loader]:
         validation = self.task.splits().validation
@@ -137,5 +122,5 @@ class TaskData(LightningDataModule):
         micro_batches = micro_batch_count(self._micro_batches, encoded.source.device)
         rectangles = RECTANGLES if micro_batches > 1 else 1
         if self._micro_batches == 0 < self._parameters * encoded.tokens(index) < SMALL_STEP:
-            return encoded.batch(index, 1, rectangles, rank, ranks, SMALL_STEP_OVERHEAD)
+            return encoded.batch(index, 1, rectangles, rank, ranks, encoding.SMALL_STEP_OVERHEAD)
         return encoded.batch(index, micro_batches, rectangles, rank, ranks)

@@ -17,18 +17,9 @@ from tfstudy.tasks.scoring import compared, mean
 
 CORRECT = "correct"
 KINDS = (
-    CORRECT,
-    "empty",
-    "stops early",
-    "runs on",
-    "swapped parts",
-    "repeated part",
-    "omitted part",
-    "one token replaced",
-    "other, correct length",
-    "other, too short",
-    "other, too long",
-)
+    CORRECT, "empty", "stops early", "runs on", "swapped parts", "repeated part", "omitted part", "one token replaced",
+    "other, correct length", "other, too short", "other, too long",
+)  # fmt: skip
 Tokens = Sequence[str]
 MIN_EXAMPLES = 10  # of a length, for it to count for L90 and L50
 
@@ -38,9 +29,7 @@ class ErrorCounts(NamedTuple):
 
     n: int
     kinds: dict[str, int]  # count of each kind that occurs, in the order of KINDS
-    first_error: dict[
-        str, float
-    ]  # of each wrong kind: mean position of the first wrong token, as a share of the target
+    first_error: dict[str, float]  # of each wrong kind: mean place of the first wrong token, as a share of the target
     examples: dict[str, list[Prediction]]  # the first few of each wrong kind
 
     def summary(self) -> dict[str, ErrorKind]:

@@ -1,7 +1,6 @@
 """Greedy and beam search with any model's `decode`, one token at a time, and the limit of tokens for each row."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,24 +32,10 @@ class Next(NamedTuple):
     sources: Int[Tensor, " sources"] | None = None  # of the state, which they belong to; None: all of them
 
 
-class Search(ABC):
-    """What a search chooses at each step, and what it has found."""
-
-    longest: int  # most steps
-
-    @abstractmethod
-    def start(self) -> Next:
-        """Return the hypotheses of the first step, of the state in which each source is a row."""
-
-    @abstractmethod
-    def step(self, number: int, logits: Float[Tensor, "hypotheses vocab"]) -> Next | None:
-        """Return how to go on after step `number` (from 0), given the logits; None ends the search."""
-
-
 @torch.no_grad()
 @cached()  # weight normalisation is computed once, and not at every token
-def run(search: Search, model: Model, source: Tokens) -> None:
-    """Search until nothing is left to do. Finished rows are no longer computed."""
+def run(search: "Greedy | Beam", model: Model, source: Tokens) -> None:
+    """Search for at most `search.longest` steps, until a step returns None. Finished rows are no longer computed."""
     state, following = model.encode(source), search.start()
     for number in range(search.longest):
         if following.hypotheses is not None:
@@ -62,7 +47,7 @@ def run(search: Search, model: Model, source: Tokens) -> None:
         following = chosen
 
 
-class Greedy(Search):
+class Greedy:
     """Chooses the most probable word at each step, whether or not EOS is more probable.
 
     So each row's output is the beginning of one sequence: it ends where EOS was at least as probable as any word
@@ -71,15 +56,17 @@ class Greedy(Search):
 
     def __init__(self, limits: Int[Tensor, " batch"], lengths: Int[Tensor, " batch"]) -> None:
         self.ends = limits.clone()  # the length of the free output, as far as is known
-        self.lengths, self.longest = lengths, largest(limits, lengths)
+        self.lengths, self.longest = lengths, max([0, *limits.tolist(), *lengths.tolist()])
         self.out = torch.full((len(limits), self.longest), PAD, device=limits.device)
         self.rows = torch.arange(len(limits), device=limits.device)
         self.special = torch.tensor([PAD, BOS, EOS], device=limits.device)
 
     def start(self) -> Next:
+        """Return the hypotheses of the first step, of the state in which each source is a row."""
         return Next(torch.full_like(self.rows, BOS))
 
     def step(self, number: int, logits: Float[Tensor, "hypotheses vocab"]) -> Next | None:
+        """Return how to go on after step `number` (from 0), given the logits; None ends the search."""
         rows = self.rows
         best, words = logits.index_fill(1, self.special, -INFINITY).max(-1)
         ended = ~(logits[:, EOS] < best)  # a logit that is not a number ends the row
@@ -96,7 +83,7 @@ class Greedy(Search):
         return Next(words[keep], keep, keep)
 
 
-class Beam(Search):
+class Beam:
     """Beam search: the finished hypothesis of each row with the best score / length^length_penalty.
 
     The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `size`
@@ -105,7 +92,7 @@ class Beam(Search):
 
     def __init__(self, limits: Int[Tensor, " batch"], size: int, length_penalty: float) -> None:
         self.limits, self.size, self.length_penalty = limits, size, length_penalty
-        self.longest, self.rows = largest(limits), limits.nonzero()[:, 0]
+        self.longest, self.rows = max([0, *limits.tolist()]), limits.nonzero()[:, 0]
         # Of each row, the number of finished hypotheses, and the best one so far
         self.finished, self.best_length = torch.zeros_like(limits), torch.zeros_like(limits)
         self.best_score = torch.full(limits.shape, -INFINITY, dtype=torch.float64, device=limits.device)
@@ -211,11 +198,6 @@ def beam(
     return first_tokens(search.best, search.best_length)
 
 
-def largest(*limits: Tensor) -> int:
-    """Return the largest of all limits; 0 if there are none."""
-    return max([0, *(int(limit.max()) for limit in limits if len(limit))])
-
-
 def first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> Ids:
     """Return the first tokens of each row, as many as its length."""
     return [ids[:length] for ids, length in zip(out.tolist(), lengths.tolist(), strict=True)]
@@ -256,17 +238,14 @@ def length_ratio(task: Task) -> float:
 
 def limits_of(limit: GenerationLimit, source_lengths: Tensor) -> Tensor:
     """Return the maximum number of tokens for sources of these lengths (rows,), EOS not counted."""
-    return torch.tensor([_limit(limit, length) for length in source_lengths.tolist()], dtype=torch.long)
+    limits = [math.ceil(limit.per_source_token * n - 1e-9) + limit.constant for n in source_lengths.tolist()]
+    return torch.tensor(limits, dtype=torch.long)
 
 
 def search_limits(model: Model, task: Task, decode: DecodeConfig, source_lengths: Tensor) -> Tensor:
     """Return the maximum number of tokens for sources of any split (rows,), within the positions of the model."""
     limits = limits_of(generation_limit(task, decode), source_lengths)
     return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)
-
-
-def _limit(limit: GenerationLimit, source_length: int) -> int:
-    return math.ceil(limit.per_source_token * source_length - 1e-9) + limit.constant
 
 
 def longest_target(task: Task) -> int:
@@ -281,5 +260,5 @@ def needed_positions(task: Task) -> int:
     allows.
     """
     longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
-    relative = _limit(GenerationLimit(length_ratio(task), EXTRA_TOKENS), longest_source)
-    return 1 + max(longest_source, longest_target(task) + EXTRA_TOKENS, relative)
+    relative = limits_of(GenerationLimit(length_ratio(task), EXTRA_TOKENS), torch.tensor([longest_source]))
+    return 1 + max(longest_source, longest_target(task) + EXTRA_TOKENS, int(relative))

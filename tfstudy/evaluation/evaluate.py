@@ -115,12 +115,6 @@ def sample(examples: Sequence[Example], limit: int) -> Sequence[int]:
     return sorted(sorted(range(len(examples)), key=lambda i: stable_hash("limit", 0, examples[i].source))[:limit])
 
 
-def sample_examples(examples: Sequence[Example], limit: int) -> Sequence[Example]:
-    """Return `limit` examples in their order, chosen by a hash of their source; all examples if `limit` is 0."""
-    chosen = sample(examples, limit)
-    return examples if len(chosen) == len(examples) else [examples[i] for i in chosen]
-
-
 def evaluate(
     model: Model,
     data: TaskEncoder,
@@ -134,19 +128,14 @@ def evaluate(
 
     The predictions of the task's trivial systems are scored on the same examples.
     """
-    examples = sample_examples(data.task.examples(split), config.max_examples)
+    task, every = data.task, data.task.examples(split)
+    chosen = sample(every, config.max_examples)
+    examples = [every[i] for i in chosen]
     evaluation = evaluate_examples(model, data, examples, decode, config, device, shown)
-    if examples and (baselines := baseline_metrics(data.task, split, config.max_examples)):
+    trivial = task.baselines(split) if examples else {}
+    if baselines := {name: task.score([rows[i] for i in chosen], examples) for name, rows in trivial.items()}:
         evaluation.summary["baselines"] = baselines
     return evaluation
-
-
-def baseline_metrics(task: Task, split: str, max_examples: int) -> dict[str, dict[str, float]]:
-    """Return the metrics of each trivial system of the task on the examples that a model is evaluated on."""
-    examples = task.examples(split)
-    chosen = sample(examples, max_examples)
-    gold = [examples[i] for i in chosen]
-    return {name: task.score([rows[i] for i in chosen], gold) for name, rows in task.baselines(split).items()}
 
 
 def evaluate_examples(

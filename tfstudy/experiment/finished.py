@@ -346,13 +346,13 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     if reads_test:
         check_unpacked(path)
     instrument = cls(config)
-    rows, note = instrument.measure(subject), instrument.note(subject)
+    rows = instrument.measure(subject)
     if isinstance(config, ExampleSettings) and reads_test:
         with write_run(path, prepared.config, prepared.identity) as folder:
             folder.count_read(config.split, f"measure {name}")
     examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
     settings = config.model_dump()
-    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, note, examples)
+    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, "", examples)
 
 
 def recorded(path: Path, name: str) -> Measurement:

@@ -50,7 +50,3 @@ class Instrument(ABC):
 
         All numbers must be finite. `UserError` if the instrument does not apply to this model or task, with the reason.
         """
-
-    def note(self, subject: Subject) -> str:
-        """Return what the rows lack for this model and why, in at most 100 letters; empty if they lack nothing."""
-        return ""

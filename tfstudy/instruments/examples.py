@@ -27,12 +27,6 @@ class ExampleSettings(Settings):
     examples: int = Field(200, ge=1, le=10**6, description="number of examples, spread evenly over the split")
 
 
-class WeightSettings(ExampleSettings):
-    """The settings of an instrument that measures trained or untrained weights."""
-
-    untrained: bool = Field(False, description="measure the initial weights instead of the trained ones")
-
-
 class TeacherForced(NamedTuple):
     """Examples of the same source length and target length as token ids. `gold[:, i]` is predicted from `tokens[:, i]`.
 
@@ -143,8 +137,3 @@ def untrained(subject: Subject) -> Model:
     for name in given.keys() - subject.model.state_dict().keys():  # made of the data, such as which tokens are digits
         model.get_buffer(name).copy_(given[name])
     return model
-
-
-def measured_model(subject: Subject, settings: WeightSettings) -> Model:
-    """Return the model whose weights the settings ask for."""
-    return untrained(subject) if settings.untrained else subject.model

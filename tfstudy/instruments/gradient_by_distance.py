@@ -7,10 +7,11 @@ A recurrence multiplies a gradient by its Jacobian at every step, so it shrinks 
 from collections import defaultdict
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import WeightSettings, in_batches, measured_model
+from tfstudy.instruments.examples import ExampleSettings, in_batches, untrained
 from tfstudy.instruments.hooks import Site, record_states
 from tfstudy.models.base import Model
 
@@ -30,11 +31,14 @@ class GradientByDistance(Instrument):
         "line", x="distance", y="gradient", facet="sequence", log_y=True, x_label="distance (tokens)",
         y_label="gradient norm / nearest",
     )  # fmt: skip
-    Config = WeightSettings
-    config: WeightSettings
+
+    class Config(ExampleSettings):
+        untrained: bool = Field(False, description="measure the initial weights instead of the trained ones")
+
+    config: Config
 
     def measure(self, subject: Subject) -> list[Row]:
-        model = measured_model(subject, self.config)
+        model = untrained(subject) if self.config.untrained else subject.model
         found: dict[tuple[str, int], list[Tensor]] = defaultdict(list)
         for batch in in_batches(subject, self.config):
             norms = gradient_norms(model, batch.source, batch.tokens, batch.gold[:, -1])

@@ -40,15 +40,9 @@ class HeadRoles(Instrument):
 
     summary = "what heads attend to: previous, next, same token, delimiters, equal tokens"
     chart = Chart(
-        "heatmap",
-        x="role",
-        y="layer",
-        hue="score",
-        facet="kind",
-        ranked="head",
-        y_label="layer.head",
+        "heatmap", x="role", y="layer", hue="score", facet="kind", ranked="head", y_label="layer.head",
         hue_label="mean weight",
-    )
+    )  # fmt: skip
     Config = ExampleSettings
     config: ExampleSettings
 

@@ -152,8 +152,8 @@ class Execution(Callback):
             self._report(f"steps are {usual}, not graphed: {obstacle}")
             return self._record(f"{usual}, not graphed: {obstacle}")
         rows = ResidentRows.of(data.encoded[data.task.splits().train], pl_module.device)
-        sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), config.steps))
-        shapes, loss_of = choose_shapes(list(sample), SHAPES), pl_module.compute_gradients.loss_of
+        sample = [rows.shape(data.batches.index(i)) for i in range(min(SAMPLE, len(data.batches), config.steps))]
+        shapes, loss_of = choose_shapes(sample, SHAPES), pl_module.compute_gradients.loss_of
         pl_module.compute_gradients = GraphedGradients(loss_of, rows, shapes, self.graphs(), self._failed)
         data.only_rows = True
         return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
