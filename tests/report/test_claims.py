@@ -37,7 +37,7 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)["claims"]
     assert [one["id"] for one in found] == ["L3", "L1"]
     statement = found[0]["statements"][1]
-    assert (statement["verdict"], statement["n"], statement["claimed_low"]) == ("refuted", 5, 10.8)
+    assert (statement["verdict"], statement["n"], statement["is"], statement["bound"]) == ("refuted", 5, 15.8, 10.8)
     assert statement["conditions"][0]["each_seed"]["3"] == pytest.approx(0.2)
 
 

@@ -120,7 +120,7 @@ def test_an_edited_config_is_reported_with_the_key_and_both_values(run, old, new
 
 def test_a_setting_that_has_become_the_default_and_an_unknown_key_are_reported(run):
     edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
-    assert "config: train.beta2 = 0.98 has become the default" in why(run)
+    assert "config: train.beta2 was 0.98 when the run started, now it is its default" in why(run)
     (run / "result.json").unlink()
     edit_config(run, "dim: 8", "dmi: 8")
     assert "no longer valid" in why(run)

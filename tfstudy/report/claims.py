@@ -10,6 +10,8 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tfstudy.analysis.claim_files import (
     BENCH_DEFAULTS,
     BENCH_SETTINGS,
@@ -25,7 +27,7 @@ from tfstudy.analysis.claim_files import (
     read_claims,
 )
 from tfstudy.analysis.claims import NOT_RUN, OPEN, REFUTED, SUPPORTED, gather_evidence, judge, verdict
-from tfstudy.analysis.estimates import values_by_seed
+from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.frame import Study, read_studies
 from tfstudy.analysis.stats import EXACT
 from tfstudy.analysis.summary import DIVERGED, rows_of
@@ -273,21 +275,14 @@ def values(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> dict[str, 
 
 
 def _tree(row: Judged) -> dict[str, Any]:
-    one = row.statement
-    low, high = (bound if math.isfinite(bound) else None for bound in one.bounds)
-    numbers = {key: getattr(row, key) for key in ("mean", "low", "high", "n", "interval", "p", "q")}
-    numbers |= {"against": row.bound, "test_of_p": row.test or None}
-    conditions = []
+    one, conditions = row.statement, []
     for condition, selector in zip(row.conditions, (one.of, one.minus), strict=False):
         each_seed = {} if one.instrument and not row.n else values_by_seed(condition, one, selector)
         runs = {key: [str(run.path) for run in getattr(condition, key)] for key in ("runs", "diverged")}
         conditions.append({"label": condition.label, "each_seed": {str(k): v for k, v in each_seed.items()}} | runs)
-    return {
-        "verdict": row.verdict, "reason": row.reason, "sentence": f"{about(row)}: {sentence(row)}", "of": one.of,
-        "minus": one.minus, "over": one.over, "metric": one.metric, "published": one.published or None,
-        "claimed": one.claimed, "claimed_low": low, "claimed_high": high, **(numbers if row.n else {}),
-        "conditions": conditions,
-    }  # fmt: skip
+    said = {"verdict": row.verdict, "reason": row.reason, "sentence": f"{about(row)}: {sentence(row)}"}
+    numbers = {key: getattr(row, key) for key in (*Estimate._fields, "q")} if row.n else {}
+    return said | msgspec.to_builtins(one) | numbers | {"conditions": conditions}
 
 
 # For a terminal

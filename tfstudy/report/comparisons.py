@@ -5,7 +5,6 @@ comparisons and the published figures of the table and say nothing else: a condi
 another one exactly if the two share no letter of `group` in the table.
 """
 
-from collections import Counter
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.labels import Condition
@@ -16,6 +15,7 @@ from tfstudy.report.markup import count_range, ends, listed, number, p_value, pl
 from tfstudy.report.tables import Table
 from tfstudy.runs.display import metric_name
 
+HEADS = ("test set", "result", "difference", "95 % interval", "q", "test", "needed to decide")
 MAX_LISTED = 300
 NOTE = (
     "The difference is between means over seeds, in percentage points, with its plain 95 % interval. All comparisons "
@@ -25,28 +25,16 @@ NOTE = (
     f"{100 * POWER:.0f} %; with few seeds it is a guess within a factor of a few."
 )
 NOTHING = "No two conditions have the same test examples and amount of training data, so nothing is compared."
-MAX_DETAILED = 6  # test sets on which every significant difference is named
+MAX_DETAILED = 6  # test sets on which significant differences are named
 MAX_NAMED = 4  # pairs of labels, test sets or papers in a sentence
-
-
-class ComparisonText(NamedTuple):
-    """A comparison of two conditions on the same examples."""
-
-    test_set: str  # and the metric, if the study has several
-    verdict: str  # `lstm is higher than cnn`
-    decided: bool
-    difference: str
-    interval: str
-    q: str
-    test: str
-    needed: str  # to decide it
 
 
 class ComparisonSummary(NamedTuple):
     """All comparisons of a study."""
 
     summary: str
-    tested: list[ComparisonText]
+    tested: list[tuple[str, ...]]  # by `HEADS`
+    decided: list[bool]  # each of them
     untested: dict[str, list[str]]  # by test set, the conditions without any test
     notes: list[str]
 
@@ -94,25 +82,20 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
     more = f", {rest:,} not tested ({A_TEST_NEEDS})" if rest else ""
     counts = f"{decided:,} decided, {len(tested) - decided:,} open{more}"
     summary = f"{plural(len(every), 'comparison')} on the same examples: {counts}." if every else NOTHING
-    return ComparisonSummary(summary, [_text(pair, names[pair.first.place]) for pair in shown], untested, notes)
+    texts = [_texts(pair, names[pair.first.place]) for pair in shown]
+    return ComparisonSummary(summary, texts, [pair.row.significant for pair in shown], untested, notes)
 
 
-def _text(pair: Pair, test_set: str) -> ComparisonText:
+def _texts(pair: Pair, test_set: str) -> tuple[str, ...]:
     higher, lower, row = pair.first.label, pair.second.label, pair.row
     more = more_seeds(row, min(len(pair.first.runs), len(pair.second.runs)))
     needed = "no difference to find" if not row.mean else "an unknown number of seeds"
     if more:
         needed = f"about {plural(more, 'more seed')}" if more <= MAX_SEEDS else f"more than {MAX_SEEDS:,} seeds"
-    return ComparisonText(
-        test_set=test_set,
-        verdict=f"{higher} is higher than {lower}" if row.significant else f"{higher} or {lower}: open",
-        decided=row.significant,
-        difference=signed(row.mean),
-        interval=ends(row.low, row.high, "+"),
-        q=p_value(row.q),
-        test=f"{row.method}, {row.n} {'pairs' if row.method == 'paired t' else 'values'}",
-        needed="" if row.significant else needed,
-    )
+    said = f"{higher} is higher than {lower}" if row.significant else f"{higher} or {lower}: open"
+    test = f"{row.method}, {row.n} {'pairs' if row.method == 'paired t' else 'values'}"
+    numbers = signed(row.mean), ends(row.low, row.high, "+"), p_value(row.q)
+    return test_set, said, *numbers, test, "" if row.significant else needed
 
 
 # The verdict
@@ -133,18 +116,14 @@ def _significant(table: Table, names: dict[tuple[str, ...], str], every: list[Pa
         if not any(pair.row.tested for pair in every):
             return f"Nothing is tested: {A_TEST_NEEDS}." if every else NOTHING
         return "No condition is significantly better than another one on any test set."
-    better = [(row, lower[row.key]) for row in rows_of(table.rows) if row.key in lower]
     test_sets: dict[str, list[str]] = {}
-    for row, others in better:
-        test_sets.setdefault(names[row.place], []).append(_is_better(row, others))
-    if len(test_sets) <= MAX_DETAILED:
-        text = "; ".join(f"on {name}, {', and '.join(own)}" for name, own in test_sets.items())
-        return f"{text[0].upper()}{text[1:]}."
-    pairs = Counter((row.label, other.label) for row, others in better for other in others)
-    texts = [f"{one} than {other} on {count}" for (one, other), count in pairs.most_common(MAX_NAMED)]
-    rest = len(pairs) - len(texts)
-    more = f" ({rest:,} more pairs are in the comparisons)" if rest > 0 else ""
-    return f"Of {plural(len(names), 'test set')}, {listed(texts)} is significantly better{more}."
+    for row in rows_of(table.rows):
+        if row.key in lower:
+            test_sets.setdefault(names[row.place], []).append(_is_better(row, lower[row.key]))
+    texts = [f"on {name}, {', and '.join(own)}" for name, own in test_sets.items()]
+    more = f"; and on {len(texts) - MAX_DETAILED} more test sets" if len(texts) > MAX_DETAILED + 1 else ""
+    text = "; ".join(texts[:MAX_DETAILED] if more else texts)
+    return f"{text[0].upper()}{text[1:]}{more}."
 
 
 def _is_better(row: Condition, others: list[Condition]) -> str:

@@ -17,7 +17,7 @@ from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report import page as pages
 from tfstudy.report.claims import PROTOCOL, ClaimText
-from tfstudy.report.comparisons import examples_labels, summarize_comparisons, verdict
+from tfstudy.report.comparisons import HEADS, examples_labels, summarize_comparisons, verdict
 from tfstudy.report.error_examples import errors
 from tfstudy.report.markup import count_range, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
@@ -42,9 +42,6 @@ MAX_EXAMPLES = 2  # of each kind of error
 MAX_CONDITIONS = 150  # whose errors are shown
 ERROR_WIDTH = 110  # characters of a line of errors
 MAIN = "split"  # the figure at the top
-COMPARISON_HEADS = (
-    "test set", "result", "difference", "95 % interval", "q", "test", "needed to decide",
-)  # fmt: skip
 CLAIM_HEADS = ("id", "claim", "verdict", "evidence", "source")
 PACKAGES = ("python", "torch", "lightning")  # that affect results most
 UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
@@ -123,9 +120,8 @@ def _table(table: Table, counts: str) -> Section:
 
 def _comparisons(table: Table) -> Section:
     found = summarize_comparisons(table)
-    rows = [(c.test_set, c.verdict, c.difference, c.interval, c.q, c.test, c.needed) for c in found.tested]
     untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
-    grid = Grid(found.summary, COMPARISON_HEADS, rows, [c.decided for c in found.tested], 1)
+    grid = Grid(found.summary, HEADS, found.tested, found.decided, 1)
     return Section("Comparisons", [grid, Items([*found.notes, *untested], note=True)])
 
 
