@@ -18,7 +18,6 @@ from tfstudy.analysis.stats import (
     letter_groups,
     log_fit,
     median_interval,
-    median_length,
     power_of_t,
     q_values,
     score_test,
@@ -135,12 +134,6 @@ def test_one_seed_has_no_test(paired):
 def test_figures_that_are_none_are_refused():
     with pytest.raises(ValueError, match="must be finite"):
         interval([1.0, math.nan])
-
-
-def test_a_median_length_may_only_be_a_lower_bound():
-    assert median_length([(10, False), (12, False), (60, True)]) == (12, False)
-    assert median_length([(10, False), (60, True), (60, True)]) == (60, True)
-    assert median_length([(10, False), (60, True)]) == (10, False)
 
 
 @pytest.mark.parametrize(("n", "left_out"), [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)])

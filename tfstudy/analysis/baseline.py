@@ -19,6 +19,7 @@ from tfstudy.analysis import labels
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import ALPHA, Difference, compare, q_values
 from tfstudy.errors import UserError
+from tfstudy.runs.files import BrokenError, read_plain
 
 MAX_BYTES = 64 << 20  # of a saved table
 MIN_SEEDS = 2  # of a test
@@ -74,14 +75,10 @@ class Outcome(NamedTuple):
 def read_baseline(path: Path) -> list[BaselineRow]:
     """Return the rows of a saved table; `UserError` if the file is not one."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise UserError(f"{path} is too large: at most {MAX_BYTES:,} bytes are read")
-        saved = msgspec.json.decode(content, type=Baseline, strict=False)
+        saved = msgspec.json.decode(read_plain(path, MAX_BYTES), type=Baseline, strict=False)
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (BrokenError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         expected = "a table as printed by `tfstudy table STUDY --format json`"
         raise UserError(f"{path} is not {expected}: {error}") from None
     if not saved.rows:

@@ -17,29 +17,13 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tfstudy.analysis import estimates, summary
 from tfstudy.analysis.claim_files import CONDITION_KEYS, ROWS, Claim, Selector, Statement
-from tfstudy.analysis.estimates import (
-    Estimate,
-    NotMeasuredError,
-    estimate_comparison,
-    estimate_ratio,
-    estimate_statement,
-    find_records,
-)
+from tfstudy.analysis.estimates import Estimate
 from tfstudy.analysis.frame import RunRecord, Study, as_frame
 from tfstudy.analysis.labels import IMPLIED, Condition, closest, distance
 from tfstudy.analysis.published import AGREES, DIFFERS, figure_of, judge_figure
 from tfstudy.analysis.stats import ALPHA, EXACT, fewest_values, q_values
-from tfstudy.analysis.summary import (
-    BATCH_ORDER,
-    DIVERGED,
-    changed_settings,
-    conditions,
-    pairs,
-    rows_of,
-    swapped,
-    with_metrics,
-)
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 
@@ -68,13 +52,13 @@ def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: 
     comparisons: dict[tuple[str, str, str], Any] = {}
     compared = {(one.of["task"], one.metric) for claim in claims for one in claim.statements if one.compares}
     for study in (study for study in studies if study.runs):
-        whole = conditions(study.runs)
-        known += _candidates(claims, study.runs, rows_of(whole))
+        whole = summary.conditions(study.runs)
+        known += _candidates(claims, study.runs, summary.rows_of(whole))
         main = dict(zip(whole["task"], whole["metric"], strict=True))
         others = [main | {task: metric} for task, metric in compared if main.get(task, metric) != metric]
-        for frame in (whole, *(with_metrics(whole, metrics) for metrics in others)):
-            rows = rows_of(frame)
-            for pair in (own for one in rows_of(pairs(frame)) for own in (one, swapped(one))):
+        for frame in (whole, *(summary.with_metrics(whole, metrics) for metrics in others)):
+            rows = summary.rows_of(frame)
+            for pair in (own for one in summary.rows_of(summary.pairs(frame)) for own in (one, summary.swapped(one))):
                 comparisons[rows[pair.first].key, rows[pair.second].key, rows[pair.first].metric] = pair
     return Evidence(known, comparisons, records)
 
@@ -113,26 +97,26 @@ def measure(statement: Statement, claim: Claim, evidence: Evidence) -> dict[str,
         ours = dict(zip(Estimate._fields, found.ours or (), strict=False))
         return ours | {"conditions": (found.condition,) * bool(ours), "verdict": said, "reason": found.reason}
     if statement.over:
-        records = find_records(statement.of, statement.over, evidence.records)
+        records = estimates.find_records(statement.of, statement.over, evidence.records)
         if not records:
             return {"verdict": NOT_RUN}
-        return estimate_ratio(statement, records)._asdict() | {"least": fewest_values()}
+        return estimates.estimate_ratio(statement, records)._asdict() | {"least": fewest_values()}
     pair = select_conditions(statement, evidence.conditions, claim.minimum_seeds)
     if not pair:
         known = all(matching(evidence.conditions, side) for side in (statement.of, statement.minus or statement.of))
         unlike = known and statement.minus
         return {"verdict": NOT_RUN, "reason": "no two runs share data and settings" if unlike else ""}
-    lost = 0 if statement.metric == DIVERGED else sum(len(condition.diverged) for condition in pair)
+    lost = 0 if statement.metric == summary.DIVERGED else sum(len(condition.diverged) for condition in pair)
     row = {"conditions": pair, "least": claim.minimum_seeds, "diverged": lost}
     # what the table of the study says of which of two conditions is higher
     comparison = evidence.comparisons.get((pair[0].key, pair[-1].key, statement.metric))
     if statement.compares and comparison:
         q = comparison.q if comparison.significant or not comparison.tested else max(ALPHA, comparison.q)
-        return row | estimate_comparison(statement.bounds, comparison, *pair)._asdict() | {"q": q}
+        return row | estimates.estimate_comparison(statement.bounds, comparison, *pair)._asdict() | {"q": q}
     try:
-        return row | estimate_statement(statement, pair)._asdict()
+        return row | estimates.estimate_statement(statement, pair)._asdict()
     except UserError as error:  # what an instrument measured can't be used
-        missing = isinstance(error, NotMeasuredError)
+        missing = isinstance(error, estimates.NotMeasuredError)
         return row | {"verdict": NOT_RUN if missing else OPEN, "reason": str(error)}
 
 
@@ -158,7 +142,7 @@ def _candidates(claims: Iterable[Claim], runs: Sequence[RunRecord], whole: Seque
     out = [condition for condition in whole if (condition.task, condition.split) in by_tag[""]]
     for tag in sorted(by_tag.keys() - {""}):
         own = [run for run in runs if (run.result.task, run.result.split) in by_tag[tag]]
-        out += rows_of(conditions(own, tag))
+        out += summary.rows_of(summary.conditions(own, tag))
     return out
 
 
@@ -216,8 +200,8 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     if same_preset and first["arch"] == second["arch"]:
         sections: tuple[str, ...] = ("",)
     else:
-        sections = ("data.", "decode.", "eval.", *(BATCH_ORDER if same_preset else ()))
-    changed = changed_settings(condition).items()
+        sections = ("data.", "decode.", "eval.", *(summary.BATCH_ORDER if same_preset else ()))
+    changed = summary.changed_settings(condition).items()
     settings = frozenset((key, value) for key, value in changed if key.startswith(sections) and key not in free)
     # a study compares its own conditions
     return settings, condition.study if statement.compares else ""

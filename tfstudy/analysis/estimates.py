@@ -10,20 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tfstudy.analysis import stats
 from tfstudy.analysis.claim_files import BENCH_SETTINGS, ROWS, SIZES, TAKE, TAKES, TIME, Selector, Statement
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.stats import (
-    EXACT,
-    Interval,
-    Values,
-    against,
-    clipped,
-    compare,
-    finite,
-    median_interval,
-    score_test,
-    sign_test,
-)
+from tfstudy.analysis.stats import Interval, Values
 from tfstudy.analysis.summary import DIVERGED, pairing_key, resolution
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
@@ -87,24 +77,24 @@ def estimate_mean(
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
     possible = [bound for bound in finite if 0 < bound < 100 or not percent] or finite
     if known:
-        p = {bound: score_test(known.mean / 100, known.n, bound / 100) for bound in possible}
+        p = {bound: stats.score_test(known.mean / 100, known.n, bound / 100) for bound in possible}
         return estimate(bounds, known._replace(n=len(values)), p, SCORE)
-    tests = {bound: against(values, bound, resolution) for bound in possible}
+    tests = {bound: stats.against(values, bound, resolution) for bound in possible}
     bound, test = next(iter(tests.items()))
     whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(values), "t")
-    return estimate(bounds, clipped(whole) if percent else whole, {b: one.p for b, one in tests.items()}, test.method)
+    p = {bound: one.p for bound, one in tests.items()}
+    return estimate(bounds, stats.clipped(whole) if percent else whole, p, test.method)
 
 
 def estimate_difference(
     bounds: Bounds, first: Values, second: Values, paired: bool = True, resolution: float = 0.0, percent: bool = True
 ) -> Estimate:
     """Test a difference of means against bounds. If it is not paired, n is the smaller number of seeds."""
-    whole = compare(first, second, paired, resolution)
-    whole = clipped(whole, -100.0) if percent else whole
+    whole = stats.compare(first, second, paired, resolution)
+    whole = stats.clipped(whole, -100.0) if percent else whole
     n = whole.n if paired else min(len(first), len(second))
-    p = {
-        bound: compare(finite(first) - bound, second, paired, resolution).p for bound in bounds if math.isfinite(bound)
-    }
+    finite, x = [bound for bound in bounds if math.isfinite(bound)], stats.finite(first)
+    p = {bound: stats.compare(x - bound, second, paired, resolution).p for bound in finite}
     return estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), p, whole.method)
 
 
@@ -202,8 +192,8 @@ def estimate_ratio(statement: Statement, pair: tuple[Record, Record]) -> Estimat
     """Return the ratio of two records beside the bounds of a statement."""
     sides = zip(pair, (statement.of, statement.over), strict=True)
     each = [a / b for a, b in zip(*(values_of(record, own["quantity"]) for record, own in sides), strict=True)]
-    p = {bound: sign_test(each, bound) for bound in statement.bounds if math.isfinite(bound)}
+    p = {bound: stats.sign_test(each, bound) for bound in statement.bounds if math.isfinite(bound)}
     if statement.timed:
-        return estimate(statement.bounds, median_interval(each), p, "signs")
-    exact = estimate(statement.bounds, Interval(each[0], each[0], each[0], 1, EXACT), p, "")
+        return estimate(statement.bounds, stats.median_interval(each), p, "signs")
+    exact = estimate(statement.bounds, Interval(each[0], each[0], each[0], 1, stats.EXACT), p, "")
     return exact._replace(p=math.nan)

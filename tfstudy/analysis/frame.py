@@ -1,7 +1,7 @@
 """Read the finished runs of studies, as records and as one pandas frame.
 
-`read(root)` is the frame of a study: a row for each run and test set, metrics and settings in columns. Conditions are a
-groupby of it (`tfstudy.analysis.summary`); comparisons, tables, claims and plots follow from these.
+`tidy(runs)` has a row for each run and test set, with metrics in columns. Conditions are a groupby of it
+(`tfstudy.analysis.summary`); comparisons, tables, claims and plots follow from these.
 
 A run is left out, and reported with the reason, if it is not finished, a smoke run, a tuning trial, broken (unreadable,
 in another format, or with impossible values), mixed up (its folder, config and result belong to different runs), or
@@ -90,11 +90,9 @@ class Study(NamedTuple):
 
     def left_out_notes(self, max_names: int = 3) -> list[str]:
         """Return a line for each reason, with the number of runs and the names of some."""
-        reasons: dict[str, list[Path]] = {}
-        for path, reason in self.left_out:
-            reasons.setdefault(reason, []).append(path)
         lines = []
-        for reason, paths in reasons.items():
+        for reason in dict.fromkeys(reason for _, reason in self.left_out):
+            paths = [path for path, own in self.left_out if own == reason]
             names = [str(path.relative_to(self.root)) if path != self.root else path.name for path in paths[:max_names]]
             more = f" and {len(paths) - max_names} more" if len(paths) > max_names else ""
             count = f"{len(paths)} runs: " if len(paths) > 1 else ""
@@ -140,31 +138,27 @@ def read_finished_runs(root: Path) -> Study:
 def read_record(path: Path) -> RunRecord | str:
     """Return the run of this folder, or the reason why it is left out."""
     run = open_run(path)
-    if run.broken:
-        return str(run.broken)
-    if not (result := run.result):
-        return UNFINISHED
-    if result.smoke:
-        return SMOKE
-    if result.tuning:
-        return TRIAL
-    return RunRecord(path, result)
+    if run.broken or not run.result:
+        return str(run.broken or UNFINISHED)
+    if run.result.smoke or run.result.tuning:
+        return SMOKE if run.result.smoke else TRIAL
+    return RunRecord(path, run.result)
 
 
-def _without_duplicates(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], list[LeftOut]]:
+def _without_duplicates(runs: Iterable[RunRecord]) -> tuple[list[RunRecord], list[LeftOut]]:
     """Return the first record of each run, or none if its records contradict each other, and all others."""
     by_seed: dict[tuple[str, int], list[RunRecord]] = {}
     for run in runs:
         by_seed.setdefault((run.result.experiment, run.result.seed), []).append(run)
     unique: list[RunRecord] = []
     left_out: list[LeftOut] = []
-    for members in by_seed.values():
-        first, *others = members
+    for first, *others in by_seed.values():
         if all(_measurements(other.result) == _measurements(first.result) for other in others):
             unique.append(first)
             left_out += [(run.path, "copy of another run") for run in others]
         else:
-            left_out += [(run.path, "several records of this run, with different results") for run in members]
+            reason = "several records of this run, with different results"
+            left_out += [(run.path, reason) for run in (first, *others)]
     return unique, left_out
 
 
@@ -180,28 +174,6 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 # As a frame
-
-
-def read(root: str | Path, by: str = "", roles: Collection[str] = ("test",)) -> "pd.DataFrame":
-    """Return the finished runs under a folder as a frame: a row for each run, test set and, with `by`, value of a tag.
-
-    Columns: those of `tfstudy.results`. `attrs["left_out"]` has each run that can't be trusted with the reason.
-    `UserError` if no run is finished, or for an unknown role.
-    """
-    import pandas as pd
-
-    for role in roles:
-        one_of("role", role, ROLES)
-    study = read_finished_runs(Path(root))
-    frame = tidy([run for run in study.runs if run.finished], by)
-    frame = frame[frame["role"].isin(list(roles)) & (frame["n"] > 0)].drop(columns=["record"])
-    configs = {run.result.experiment: run.config for run in study.runs if run.config}
-    own = [configs[experiment] for experiment in frame["experiment"]]
-    keys = dict.fromkeys(key for config in configs.values() for key in config if "." in key)
-    settings = pd.DataFrame({key: [config.get(key) for config in own] for key in keys}, index=frame.index)
-    frame = pd.concat([frame, settings], axis=1).reset_index(drop=True)
-    frame.attrs["left_out"] = {str(path): reason for path, reason in study.left_out}
-    return frame
 
 
 def tidy(runs: Iterable[RunRecord], by: str = "") -> "pd.DataFrame":
@@ -293,4 +265,17 @@ def results(
         >>> frame = tfstudy.results("scan")
         >>> frame.groupby(["split", "arch"])["exact_match"].agg(["mean", "std", "count"])
     """
-    return read(study_folder(study, results, several=True), roles=roles)
+    import pandas as pd
+
+    for role in roles:
+        one_of("role", role, ROLES)
+    found = read_finished_runs(study_folder(study, results, several=True))
+    frame = tidy(run for run in found.runs if run.finished)
+    frame = frame[frame["role"].isin(list(roles)) & (frame["n"] > 0)].drop(columns=["record"])
+    configs = {run.result.experiment: run.config for run in found.runs if run.config}
+    own = [configs[experiment] for experiment in frame["experiment"]]
+    keys = dict.fromkeys(key for config in configs.values() for key in config if "." in key)
+    settings = pd.DataFrame({key: [config.get(key) for config in own] for key in keys}, index=frame.index)
+    frame = pd.concat([frame, settings], axis=1).reset_index(drop=True)
+    frame.attrs["left_out"] = {str(path): reason for path, reason in found.left_out}
+    return frame

@@ -79,10 +79,8 @@ def of_configs(configs: Sequence[Mapping[str, Any]], comparable: Sequence[Settin
 def of_runs(paths: Sequence[Path]) -> list[str]:
     """Return the same for the runs of each study; empty for a config that can't be read."""
     texts: dict[Path, str] = {}
-    studies: dict[tuple[str, ...], list[Path]] = {}
-    for path in paths:
-        studies.setdefault(path.parts[:-3], []).append(path)
-    for members in studies.values():
+    for study in dict.fromkeys(path.parts[:-3] for path in paths):
+        members = [path for path in paths if path.parts[:-3] == study]
         configs = [_config(path) for path in members]
         comparable = [*configs]
         for group in _groups(configs):  # where older runs lack keys, only what is not a default can be compared
@@ -110,23 +108,20 @@ def _groups(configs: Sequence[Settings]) -> list[list[int]]:
     return list(groups.values())
 
 
-def distinguishing(experiments: Mapping[str, tuple[RunRecord, Settings]]) -> dict[str, Settings]:
+def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
     """Return, of each experiment, the settings that distinguish it, or else that it is outdated, its data or its hash.
 
-    Each is given by one of its runs and its config. What is off by default (0 or empty) is named only where it is on.
+    Each is given by one of its runs. What is off by default (0 or empty) is named only where it is on.
     """
     if len(experiments) == 1:
         return {hash_: {} for hash_ in experiments}
-    changed = {
-        hash_: {key: value for key, value in run.changed.items() if key != "data.root"}
-        for hash_, (run, _) in experiments.items()
-    }
+    changed = [{key: value for key, value in run.changed.items() if key != "data.root"} for run in experiments.values()]
     # in the order of the configs, which have all keys
-    order = dict.fromkeys(key for _, config in experiments.values() for key in config)
-    differing = set(varying([*changed.values()], fewest=False))
+    order = dict.fromkeys(key for run in experiments.values() for key in run.config)
+    differing = set(varying(changed, fewest=False))
     out = {
-        hash_: {key: config[key] for key in order if key in differing and (key in changed[hash_] or config.get(key))}
-        for hash_, (_, config) in experiments.items()
+        hash_: {key: run.config[key] for key in order if key in differing and (key in own or run.config.get(key))}
+        for (hash_, run), own in zip(experiments.items(), changed, strict=True)
     }
     ways: tuple[Callable[[RunRecord], Settings], ...] = (
         lambda run: {OUTDATED: True} if run.outdated() else {},
@@ -135,7 +130,7 @@ def distinguishing(experiments: Mapping[str, tuple[RunRecord, Settings]]) -> dic
     )
     for describe in ways:
         counts = Counter(map(str, out.values()))
-        same = {hash_: describe(experiments[hash_][0]) for hash_, one in out.items() if counts[str(one)] > 1}
+        same = {hash_: describe(experiments[hash_]) for hash_, one in out.items() if counts[str(one)] > 1}
         if len(set(map(str, same.values()))) > 1:
             out |= {hash_: out[hash_] | more for hash_, more in same.items()}
     return out
@@ -192,17 +187,3 @@ def preset_text(condition: Condition, beside_label: bool = False) -> str:
     shown = parts if beside_label else parts[:MAX_LISTED]
     more = f" and {len(parts) - len(shown)} more" if len(parts) > len(shown) else ""
     return f"preset {condition.preset}" + (f" with {', '.join(shown)}" if shown else "") + more
-
-
-def settings_text(condition: Condition) -> str:
-    """Return the settings: `preset default, 667,786 parameters, sinusoidal positions, 3,000 steps`."""
-    config, steps = condition.config, int(condition.config.get("train.steps", 0))
-    positions = str(config.get("model.positions", ""))
-    parts = [
-        preset_text(condition),
-        f"{condition.parameters:,} parameters" if condition.parameters else "",
-        {"": "", "none": "no positions"}.get(positions, f"{positions} positions"),
-        f"{steps:,} steps" if steps else "",
-        "data from files" if config.get("data.root") else "",
-    ]
-    return ", ".join(filter(None, parts))

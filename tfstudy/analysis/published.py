@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import cache
 from statistics import variance
 from textwrap import shorten
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -135,13 +135,13 @@ class Paper(NamedTuple):
 @cache
 def all_figures() -> tuple[Figure, ...]:
     """Return all published figures, in the order of the file."""
-    with (configs() / "published.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(msgspec.convert(_typed(line), Figure, strict=False) for line in csv.DictReader(file))
-
-
-def _typed(line: dict[str, str]) -> dict[str, Any]:
     optional = ("train_size", "best_of", "spread", "spread_low", "spread_high", "n")
-    return {key: text or None if key in optional else text for key, text in line.items()} | {"printed": line["value"]}
+    with (configs() / "published.csv").open(newline="", encoding="utf-8") as file:
+        lines = [
+            {key: text or None if key in optional else text for key, text in line.items()} | {"printed": line["value"]}
+            for line in csv.DictReader(file)
+        ]
+    return tuple(msgspec.convert(lines, list[Figure], strict=False))
 
 
 @cache
@@ -162,14 +162,11 @@ def figure_of(id_: str, where: str = "") -> Figure:
     return known[one_of("published figure", id_, known, where)]
 
 
+@cache
 def published(task: str, split: str, metric: str = "", test: str = "") -> list[Figure]:
     """Return the published figures on a split scheme, of one metric or all, on one test set or all."""
-    return [figure for figure in _of_split(task, split) if metric in ("", figure.metric) and test in ("", figure.test)]
-
-
-@cache
-def _of_split(task: str, split: str) -> tuple[Figure, ...]:
-    return tuple(figure for figure in all_figures() if (figure.task, figure.split) == (task, split))
+    of_split = [figure for figure in all_figures() if (figure.task, figure.split) == (task, split)]
+    return [figure for figure in of_split if metric in ("", figure.metric) and test in ("", figure.test)]
 
 
 def best_known(figures: Iterable[Figure]) -> list[Figure]:
@@ -219,16 +216,8 @@ def has_settings(figure: Figure, condition: Condition) -> bool:
 
 
 def unlike(figure: Figure, condition: Condition) -> str:
-    """Return how the settings of a condition differ from those of a figure for the same architecture."""
-    theirs = shorten(figure.settings, SHORT, placeholder=" ...")
-    ours = condition.config.get("model.attention")
-    attention = ""
-    if condition.arch == "lstm" and ours is not None:
-        if figure.attention == "unknown":
-            attention = "whether theirs has attention is unknown"
-        elif (ours == "none") != (figure.attention == "no"):
-            attention = "without attention, theirs with" if ours == "none" else "with attention, theirs without"
-    return "; ".join(filter(None, (attention, f"ours: {preset_text(condition)}; theirs: {theirs}")))
+    """Return the settings of a condition and those of a figure for the same architecture."""
+    return f"ours: {preset_text(condition)}; theirs: {shorten(figure.settings, SHORT, placeholder=' ...')}"
 
 
 # Whether ours agree

@@ -67,12 +67,7 @@ def interval(values: Values) -> Interval:
 
     The interval of equal values has no width: their uncertainty lies within the runs (`tfstudy.tasks.scoring.wilson`).
     """
-    x = finite(values)
-    n, mean = len(x), float(x.mean()) if len(x) else math.nan
-    if n < 2:
-        return Interval(mean, math.nan, math.nan, n, "t")
-    half = t_quantile((1 + LEVEL) / 2, n - 1) * float(x.std(ddof=1)) / math.sqrt(n)
-    return Interval(mean, mean - half, mean + half, n, "t")
+    return Interval(*_student(finite(values), 0.0)[:3], len(values), "t")
 
 
 def clipped(measured: Measured, low: float = 0.0, high: float = 100.0) -> Measured:
@@ -99,20 +94,6 @@ def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 def fewest_values(level: float = LEVEL) -> int:
     """Return the smallest number of values whose median has an interval of this level."""
     return next(n for n in range(2, 1000) if 1 - 2 / 2**n >= level)
-
-
-def ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """Return the ratios of measurements of the same rounds."""
-    return [a / b for a, b in zip(first, second, strict=True)]
-
-
-def median_length(lengths: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
-    """Return the median of L90 or L50 over seeds, and whether it is only a lower bound.
-
-    A length is censored if accuracy held up to the longest one tested. The lower median is taken, so that it is known
-    unless half of the seeds are censored below it.
-    """
-    return sorted(lengths)[(len(lengths) - 1) // 2]
 
 
 def log_fit(x: Values, y: Values) -> Fit:

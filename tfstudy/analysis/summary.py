@@ -13,23 +13,10 @@ from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tfstudy.analysis import labels
+from tfstudy.analysis import labels, stats
 from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, tidy
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.stats import (
-    ALPHA,
-    MAX_SEEDS,
-    Difference,
-    Interval,
-    clipped,
-    compare,
-    interval,
-    letter_groups,
-    median_length,
-    not_compared,
-    q_values,
-    seeds_needed,
-)
+from tfstudy.analysis.stats import Difference, Interval
 from tfstudy.errors import one_of
 from tfstudy.runs.schema import Lengths
 
@@ -62,13 +49,13 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
     `interval`. nan is what is unknown.
     """
     runs = list(runs)
-    named: dict[tuple[str, ...], dict[str, tuple[RunRecord, labels.Settings]]] = {}
+    named: dict[tuple[str, ...], dict[str, RunRecord]] = {}  # the first run of each experiment with a readable config
     digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names
     for run in runs:
         r = run.result
         own = named.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or DEFAULT), {})
-        if r.experiment not in own or not own[r.experiment][1]:  # of the first run with a readable config
-            own[r.experiment] = (own.get(r.experiment, (run,))[0], run.config)
+        if not own.setdefault(r.experiment, run).config:
+            own[r.experiment] = run
         for test, scores in r.splits.items():
             digests.setdefault((r.task, r.split, r.corpus, test), set()).add(scores.examples)
     names = {hash_: names for names, own in named.items() for hash_ in own}
@@ -92,7 +79,7 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
             "test": test, "examples": next(filter(None, examples), "") if several else "",
             "tag": by, "value": value[0] if value else "", "settings": settings[hash_], "experiment": hash_,
             "runs": finished, "diverged": [run for run in records if not run.finished],
-            "config": named[names[hash_]][hash_][1], "study": records[0].study,
+            "config": named[names[hash_]][hash_].config, "study": records[0].study,
             "parameters": finished[0].result.parameters if finished else 0,
             "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
             "count": max(cells["n"][i] for i in places),
@@ -137,9 +124,12 @@ def _thresholds(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def length_threshold(lengths: Sequence[Lengths], name: str) -> str:
-    """Return the median of L90 or L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is."""
-    measured = [(getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths]
-    length, censored = median_length(measured)
+    """Return the median of L90 or L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is.
+
+    The lower median is taken, so that it is known unless half of the seeds reach the longest length below it.
+    """
+    measured = sorted((getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths)
+    length, censored = measured[(len(measured) - 1) // 2]
     return "none" if not length else f">={length}" if censored else str(length)
 
 
@@ -184,10 +174,10 @@ def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[flo
     With a single seed, or where all seeds have the same exact match, it is the interval within a run (Wilson, over its
     examples). Other metrics of a single seed have none: its ends are nan.
     """
-    found = interval(list(each_seed.values()))
+    found = stats.interval(list(each_seed.values()))
     if len(set(each_seed.values())) == 1 and metric == "exact_match" and wilson and wilson[0] == wilson[0]:
         return found._replace(low=100 * wilson[0], high=100 * wilson[1], method="Wilson")
-    return clipped(found)
+    return stats.clipped(found)
 
 
 def with_metrics(frame: "pd.DataFrame", metrics: Mapping[str, str]) -> "pd.DataFrame":
@@ -216,7 +206,7 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     """Compare every two conditions of the same family by their main metric, in their order.
 
     Columns: `first` and `second`, which are labels of the index of `conditions`; `mean` (the difference), its 95 %
-    interval `low`, `high`, `p` (nan if it can't be tested), `n`, `effect`, `method`, `note` (see `stats.Difference`);
+    interval `low`, `high`, `p` (nan if it can't be tested), `n`, `effect`, `method`, `note` (see `Difference`);
     `q` (p adjusted for all comparisons), `tested`, `significant` (q below .05, and a difference that a table shows),
     `level` (the p up to which this document decides, for the number of further seeds).
 
@@ -237,16 +227,16 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     for a, b in found:
         x, y = ([*rows[one].each_seed.values()] for one in (a, b))
         if lost[a, b]:
-            difference = not_compared(x, y, f"{lost[a, b]} diverged")
+            difference = stats.not_compared(x, y, f"{lost[a, b]} diverged")
         else:
             step = max(resolution(rows[a]), resolution(rows[b]))
-            difference = compare(x, y, paired_by[a] == paired_by[b] and len(x) > 1, step)
-        out.append({"first": a, "second": b} | clipped(difference, -100.0)._asdict())
+            difference = stats.compare(x, y, paired_by[a] == paired_by[b] and len(x) > 1, step)
+        out.append({"first": a, "second": b} | stats.clipped(difference, -100.0)._asdict())
     frame = pd.DataFrame(out, columns=["first", "second", *Difference._fields])
-    frame["q"] = q_values(frame["p"].to_numpy(float))
+    frame["q"] = stats.q_values(frame["p"].to_numpy(float))
     frame["tested"] = frame["q"].notna()
-    frame["significant"] = (frame["q"] < ALPHA) & (frame["mean"].abs() >= SHOWN)
-    frame["level"] = ALPHA * max(1, (frame["q"] < ALPHA).sum()) / max(1, frame["tested"].sum())
+    frame["significant"] = (frame["q"] < stats.ALPHA) & (frame["mean"].abs() >= SHOWN)
+    frame["level"] = stats.ALPHA * max(1, (frame["q"] < stats.ALPHA).sum()) / max(1, frame["tested"].sum())
     return frame
 
 
@@ -268,7 +258,7 @@ def contrasts(
         for one in (pair, swapped(pair))
         if any(a.items() <= settings[one.first] and b.items() <= settings[one.second] for a, b in named)
     }  # fmt: skip
-    q = q_values([one["p"] for one in found.values()])
+    q = stats.q_values([one["p"] for one in found.values()])
     return [one | {"q": float(own)} for one, own in zip(found.values(), q, strict=True)]
 
 
@@ -307,8 +297,8 @@ def more_seeds(pair: Condition, each_seed: int) -> int | None:
     """
     if pair.significant or not pair.tested or not pair.effect or math.isnan(pair.effect):
         return None
-    needed = seeds_needed(pair.effect, pair.method == "paired t", pair.level)
-    return max(1, needed - each_seed) if needed else MAX_SEEDS + 1
+    needed = stats.seeds_needed(pair.effect, pair.method == "paired t", pair.level)
+    return max(1, needed - each_seed) if needed else stats.MAX_SEEDS + 1
 
 
 def letters(conditions: "pd.DataFrame", pairs: "pd.DataFrame") -> list[str]:
@@ -319,5 +309,5 @@ def letters(conditions: "pd.DataFrame", pairs: "pd.DataFrame") -> list[str]:
     found: dict[Any, str] = {}
     for members in conditions.loc[ranked].groupby("family", sort=False).groups.values():
         own = differing[differing["first"].isin(members)]
-        found |= letter_groups(list(members), list(zip(own["first"], own["second"], strict=True)))
+        found |= stats.letter_groups(list(members), list(zip(own["first"], own["second"], strict=True)))
     return [found.get(index, "") for index in conditions.index]

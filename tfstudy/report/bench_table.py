@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tfstudy.analysis.claim_files import SIZES
-from tfstudy.analysis.stats import Interval, fewest_values, median_interval, ratios
+from tfstudy.analysis.stats import Interval, fewest_values, median_interval
 from tfstudy.performance.record import Record, write_records
 from tfstudy.report.markup import plural, short_number, significant
 from tfstudy.report.render import Cells, Listing, render
@@ -43,7 +43,8 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
 def _row(record: Record, default: Record | None) -> Row:
     speeds = record.tokens_per_second
-    compared = ratios(speeds, default.tokens_per_second) if default and default is not record else []
+    other = default.tokens_per_second if default and default is not record else ()
+    compared = [a / b for a, b in zip(speeds, other, strict=True)] if other else []
     cores = fmean(record.cpu_seconds) / fmean(record.seconds) if speeds else float("nan")
     return Row(record, median_interval(speeds), median_interval(compared), cores)
 

@@ -12,20 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tfstudy.analysis.claim_files import (
-    BENCH_DEFAULTS,
-    BENCH_SETTINGS,
-    CONDITION_KEYS,
-    METRICS,
-    QUANTITIES,
-    ROWS,
-    SIZES,
-    TAKE,
-    Claim,
-    Selector,
-    Statement,
-    read_claims,
-)
+from tfstudy.analysis import claim_files
+from tfstudy.analysis.claim_files import METRICS, ROWS, TAKE, Claim, Selector, Statement
 from tfstudy.analysis.claims import NOT_RUN, OPEN, REFUTED, SUPPORTED, gather_evidence, judge, verdict
 from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.frame import Study, read_studies
@@ -64,7 +52,7 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], l
 
     `UserError` for unknown names.
     """
-    known = read_claims()
+    known = claim_files.read_claims()
     names = [one_of("claim", name.upper(), known) for name in dict.fromkeys(ids)] or list(known)
     studies = read_studies(results)
     found = claim_texts([*known.values()], studies, read_records(results / PERFORMANCE))
@@ -74,7 +62,7 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], l
 
 def study_claims(study: Study) -> list[ClaimText]:
     """Return the claims of which the study measured any statement; `UserError` if a file of claims is invalid."""
-    found = claim_texts([*read_claims().values()], [study])
+    found = claim_texts([*claim_files.read_claims().values()], [study])
     return [one for one in found.values() if any(judged.conditions for judged in one.statements)]
 
 
@@ -132,7 +120,7 @@ def _measured(judged: Judged) -> str:
     if math.isnan(judged.mean):
         return f"{name} against {second}" if second else name
     if one.over:
-        first, other = (QUANTITIES[selector["quantity"]] for selector in (one.of, one.over))
+        first, other = (claim_files.QUANTITIES[selector["quantity"]] for selector in (one.of, one.over))
         if first != other:
             return f"the {first} of {name} are {judged.mean:.3g} times its {other}"
         if one.timed:
@@ -177,11 +165,11 @@ def _sides(one: Statement) -> tuple[list[str], str, str]:
 def _words(selector: Selector) -> list[str]:
     """Return what a statement selects besides architecture and test set: preset, settings, rows of an instrument."""
     if "work" in selector:
-        settings = [f"{key}={selector[key]}" for key in sorted(selector) if key.startswith(BENCH_SETTINGS)]
-        variant = [f"variant {selector['variant']}"] * (selector["variant"] != BENCH_DEFAULTS["variant"])
-        return [*variant, *(f"{key} {selector[key]}" for key in SIZES), *settings]
+        settings = [f"{key}={selector[key]}" for key in sorted(selector) if key.startswith(claim_files.BENCH_SETTINGS)]
+        variant = [f"variant {selector['variant']}"] * (selector["variant"] != claim_files.BENCH_DEFAULTS["variant"])
+        return [*variant, *(f"{key} {selector[key]}" for key in claim_files.SIZES), *settings]
     preset = [] if selector["preset"] == "default" else [f"preset {selector['preset']}"]
-    chosen = [key for key in selector if key not in CONDITION_KEYS and key != TAKE]
+    chosen = [key for key in selector if key not in claim_files.CONDITION_KEYS and key != TAKE]
     settings = [f"{short_key(key)}={selector[key]}" for key in chosen if not key.startswith(ROWS)]
     rows = [f"{key.removeprefix(ROWS)} {selector[key]}" for key in chosen if key.startswith(ROWS)]
     if take := {"max": "largest", "min": "smallest"}.get(selector.get(TAKE, "")):
@@ -282,7 +270,7 @@ def _tree(row: Judged) -> dict[str, Any]:
         conditions.append({"label": condition.label, "each_seed": {str(k): v for k, v in each_seed.items()}} | runs)
     said = {"verdict": row.verdict, "reason": row.reason, "sentence": f"{about(row)}: {sentence(row)}"}
     numbers = {key: getattr(row, key) for key in (*Estimate._fields, "q")} if row.n else {}
-    return said | msgspec.to_builtins(one) | numbers | {"conditions": conditions}
+    return {**said, **msgspec.to_builtins(one), **numbers, "conditions": conditions}
 
 
 # For a terminal
