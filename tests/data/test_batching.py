@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.data.generated_data import LENGTHS, encoded
 from tfstudy.config.resolve import resolve_data
-from tfstudy.data.batching import Batches, ResidentRows, Shape, choose_shapes, mix, smallest
+from tfstudy.data.batching import Batches, ResidentRows, Shape, choose_shapes, smallest
 from tfstudy.data.encoding import BOS, EOS, PAD, Encoded, TaskEncoder, Vocab
 from tfstudy.tasks.base import Example
 
@@ -50,12 +50,6 @@ def test_random_batches_have_about_as_many_tokens_as_allowed(lengths, batch_toke
     assert sum(batches) == sum(widths)
 
 
-def test_batches_are_as_full_as_the_bounds_allow():
-    data = encoded([(1, 1)] * 10 + [(8, 1)] * 10)
-    assert sorted(map(len, epoch(Batches(data, 8, batching="random")))) == [4, 8, 8]
-    assert sorted(map(len, epoch(Batches(data, 8, 27, "length")))) == [3, 3, 3, 3, 8]
-
-
 @given(LENGTHS, BATCHING, st.integers(0, 99), st.lists(st.integers(0, 60), max_size=8))
 def test_a_batch_depends_on_seed_and_step_only(lengths, batching, seed, steps):
     data = encoded(lengths)
@@ -80,15 +74,6 @@ def test_length_batches_hold_targets_of_similar_length_and_come_in_any_order():
     assert all(len({i % 8 for i in batch}) == 1 for batch in rows)
     lengths = [batch[0] % 8 for batch in rows]
     assert lengths != sorted(lengths)
-
-
-def test_mixed_seeds_of_neighbours_have_nothing_in_common():
-    seeds = [mix(seed, step) for seed in range(60) for step in range(60)]
-    assert len(set(seeds)) == 3600
-    assert all(0 <= s < 2**63 for s in seeds)
-    flips = [bin(mix(seed, step) ^ mix(seed, step + 1)).count("1") for seed in range(60) for step in range(60)]
-    flips += [bin(mix(seed, step) ^ mix(seed + 1, step)).count("1") for seed in range(60) for step in range(60)]
-    assert sum(flips) / len(flips) == pytest.approx(31.5, abs=0.5)
 
 
 def sizes_by_hand(widths, batch_size, batch_tokens):
@@ -121,13 +106,6 @@ def test_a_sample_takes_the_place_of_the_split_in_every_epoch(lengths, batching,
     assert drawn == sorted(flat(epoch(batches, 0)))
     assert len(drawn) == size
     assert set(drawn) <= set(range(len(lengths)))
-
-
-def test_a_sample_is_drawn_with_replacement_for_each_seed():
-    data = encoded([(1, 1)] * 1000)
-    samples = [frozenset(flat(epoch(Batches(data, 100, seed=seed, resampled_examples=1000)))) for seed in range(5)]
-    assert len(set(samples)) == 5
-    assert all(600 < len(rows) < 665 for rows in samples)  # 632 of 1,000 are expected: 1 - 1/e
 
 
 def test_an_epoch_of_jump_has_as_many_batches_as_the_run_of_dessi_and_baroni():
@@ -167,11 +145,6 @@ def test_the_chosen_shapes_hold_all_batches_with_the_least_padding(batches, most
     padded = [smallest(shapes, batch) for batch in batches]
     assert all(shape.holds(batch) for shape, batch in zip(padded, batches, strict=True))
     assert sum(shape.tokens for shape in padded) <= fewest_tokens(batches, most)
-
-
-def test_more_shapes_than_batches_differ_are_not_chosen():
-    assert choose_shapes([Shape(8, 5, 6)] * 9, 4) == [Shape(8, 5, 6)]
-    assert smallest([Shape(8, 5, 6)], Shape(8, 6, 6)) is None
 
 
 def test_resident_rows_end_with_a_filler_without_target_tokens():

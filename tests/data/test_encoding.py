@@ -1,7 +1,6 @@
 """Vocabularies, examples as padded tensors, and batches divided into micro-batches and rectangles without a change."""
 
 import itertools
-import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from tests.data.generated_data import LENGTHS, encoded, pairs
 from tfstudy.data.encoding import (
     BOS,
-    CANDIDATES,
     EOS,
     PAD,
     RECTANGLE_OVERHEAD,
@@ -41,16 +39,6 @@ def test_a_source_ends_with_eos_and_a_target_begins_with_bos():
     data = Encoded([Example(("a", "z"), ("b",), {}), Example((), ("b", "b"), {})], Vocab("a"), Vocab("b"))
     assert data.source.tolist() == [[4, UNK, EOS], [EOS, PAD, PAD]]
     assert data.target.tolist() == [[BOS, 4, EOS, PAD], [BOS, 4, 4, EOS]]
-
-
-@given(LENGTHS, st.data())
-def test_rows_are_cut_to_their_own_longest(lengths, data):
-    index = torch.tensor(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5)))
-    padded = encoded(lengths).rows(index)
-    assert padded.source.shape == (len(index), max(lengths[i][0] for i in index) + 1)
-    assert padded.target.shape == (len(index), max(lengths[i][1] for i in index) + 2)
-    assert [(row != PAD).sum() for row in padded.source] == [lengths[i][0] + 1 for i in index]
-    assert [(row != PAD).sum() for row in padded.target] == [lengths[i][1] + 2 for i in index]
 
 
 @given(st.lists(st.lists(st.text(max_size=5), max_size=6), max_size=6))
@@ -113,16 +101,3 @@ def test_rectangles_are_those_with_the_least_padding(lengths, rectangles):
     assert cost(source, target, ranges) == min((cost(source, target, p) for p in possible), default=0)
     assert [i for start, end in ranges for i in range(start, end)] == list(range(n))
     assert len(ranges) <= rectangles
-
-
-def test_a_large_batch_is_grouped_too_and_needs_little_memory():
-    random, rows = np.random.default_rng(0), 5000
-    source, target = random.integers(3, 10, rows), np.sort(random.integers(3, 50, rows))
-    tracemalloc.start()
-    ranges = least_padding(source, target, 4)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 64 * CANDIDATES**2, "some tables of candidates x candidates numbers of 8 bytes"
-    assert [i for start, end in ranges for i in range(start, end)] == list(range(rows))
-    assert len(ranges) == 4
-    assert cost(source, target, ranges) < 0.75 * cost(source, target, [(0, rows)])

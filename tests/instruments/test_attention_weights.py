@@ -10,7 +10,7 @@ from tfstudy.data.encoding import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, recorded_weights
-from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles
+from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
 
 
 def one_hot(*keys, count=4):
@@ -93,6 +93,14 @@ def test_visible_keys_are_those_of_the_mask_even_if_weights_underflow(subject, v
         assert not weights[~visible].any()
         underflowed += int((weights[visible] == 0).sum())
     assert underflowed
+
+
+def test_queries_of_cross_attention_are_the_tokens_that_are_predicted(subject):
+    one = subject("lstm")
+    names = one.data.target_vocab.tokens
+    for site, _, _, batch in recorded_weights(one, ExampleSettings(examples=4)):
+        for ids, words in zip(tokens_of(site, batch, one.data), ("target", "source"), strict=True):
+            assert [[names[i] for i in row] for row in ids] == [[*getattr(e, words), "<eos>"] for e in batch.examples]
 
 
 @pytest.mark.parametrize("variant", ["transformer", "transformer-decoder_only", "lstm", "cnn", "mingru"])

@@ -136,6 +136,12 @@ def test_sources_that_can_not_be_compared_are_refused(settings, message, subject
         measure("patching", subject("transformer"), **settings)
 
 
+@pytest.mark.parametrize("name", ["transformer-share_embeddings", "lstm-copy", "cnn-share_embeddings"])
+def test_a_model_that_copies_reads_tokens_that_can_not_be_patched(name, subject, measure):
+    with pytest.raises(UserError, match=r"model\.copy_output=false"):
+        measure("patching", subject(name), source="a b", other="a c")
+
+
 def test_positions_are_named_by_both_tokens_where_they_differ(subject, measure):
     given = subject("transformer", positions="sinusoidal")
     rows = measure("patching", given, source="a b c", other="a c c")

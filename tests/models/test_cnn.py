@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from torch import nn
 from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
@@ -14,7 +13,6 @@ from tfstudy.instruments.hooks import logits_of
 from tfstudy.models.attention import Weights
 from tfstudy.models.cnn import (
     CNN,
-    GatedConvolution,
     mean_of_tokens,
     scaled_attention,
     uniform_attention,
@@ -61,15 +59,6 @@ def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(k
         y = ((attended(torch.stack(contexts)) + inner) * half + y) * half
     expected = model.output(model.decoder_out(y))
     assert_close(logits_of(model, source[None], tokens[None])[0], expected, **CLOSE)
-
-
-@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (2, 1), (5, 1), (3, 4)])
-def test_a_convolution_as_a_product_equals_that_of_torch(kernel, dilation):
-    layer, span = randomised(GatedConvolution(6, 8, kernel, dilation=dilation)).double(), (kernel - 1) * dilation
-    rows = [torch.randn(count, length + span, 6).double() for count, length in ((2, 1), (1, 7), (3, 4))]
-    convolved = [nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, dilation) for x in rows]
-    expected = torch.cat([x.transpose(1, 2).flatten(0, 1) for x in convolved])
-    assert_close(layer(rows), nn.functional.glu(expected, 1))
 
 
 @pytest.mark.parametrize(("layers", "kernel", "cycle", "dilations"), [(3, 3, 1, 3), (3, 3, 3, 7), (4, 2, 2, 6)])

@@ -5,7 +5,6 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE
-from tfstudy.models.attention import places
 from tfstudy.models.base import select_rows
 from tfstudy.models.dropout import dropout_seed
 from tfstudy.models.positions import Setup
@@ -19,17 +18,6 @@ LONGER, SHORTER = Tokens.of(torch.tensor([[4, 5, 6, 7, 2]])), Tokens.of(torch.te
 
 def tokens(length, start=0):
     return Tokens.of(torch.full((2, length), 4)).following(start)
-
-
-@pytest.mark.parametrize("size", [0, 20])
-def test_places_have_bounds_of_all_distances(size):
-    numbering = Numbering(size, 8).eval()
-    [place] = places(numbering(tokens(2, start=3)), numbering(tokens(6)), [(1, 4)], "alibi")
-    known = numbering.fixed[3:5].tolist() if size else [3, 4]
-    assert place.queries.tolist() == [known * 2], "the rows of a beam, one after the other"
-    bounds = (place.lowest, place.highest)
-    assert bounds == ((1 - size, size - 1) if size else (place.distances.min(), place.distances.max()))
-    assert places(tokens(2), tokens(2), [(2, 2)], "sinusoidal") == [None]
 
 
 @pytest.mark.parametrize("length", [3, 7, 30])
@@ -104,21 +92,6 @@ def digit_places(text, size=50):
 def test_positions_count_from_one_in_each_number_up_to_the_end_of_the_table(text, expected):
     assert digit_places(text) == expected
     assert digit_places("0120120+1", size=4) == [1, 2, 3, 3, 3, 3, 3, 0, 1]
-
-
-def test_positions_of_a_target_decoded_in_pieces_are_those_of_the_whole():
-    digits = DigitPositions(Setup(4, positions=90), 9, 9)
-    written = torch.randint(0, 9, (20, 12), generator=torch.Generator().manual_seed(0))
-    table = torch.arange(9) > 3
-    start = DigitState(torch.arange(20), torch.zeros(20, dtype=torch.int64))
-    whole = digits.positions(Tokens.of(written), table, start)[0].view(20, 12)
-    pieces, state = [], start
-    for piece in written.split([1, 4, 1, 6], 1):
-        positions, state = digits.positions(Tokens.of(piece), table, state)
-        pieces.append(positions.view(20, -1))
-    assert torch.equal(torch.cat(pieces, 1), whole)
-    after = torch.where(table[written], whole - start.offset[:, None], 0)[:, -1]
-    assert torch.equal(state.last, after)
 
 
 def test_the_offset_is_random_in_training_and_keeps_numbers_within_the_table():

@@ -11,8 +11,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, at, placed, randomised, sight
-from tfstudy.models import checkpointing
-from tfstudy.models.attention import Cache, MultiHeadAttention
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.config import CrossPositions, Positions
 from tfstudy.models.layers import Embedding, EmbeddingInit, embedding_init
 from tfstudy.models.positions import SCHEMES, Setup, acts_on_attention
@@ -23,7 +22,6 @@ from tfstudy.models.positions.schemes import (
     KerpleLog,
     Learned,
     Rotary,
-    Sinusoidal,
     T5Buckets,
     alibi_slopes,
     sinusoids,
@@ -275,28 +273,6 @@ def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
     assert_close(attention(x, seen, attention.key_values(x, seen)), expected, **CLOSE)
 
 
-@pytest.mark.parametrize("name", ON_ATTENTION)
-def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
-    attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name, causal=True))
-    x, places = torch.randn(2, 7, DIM), at(*[[3, 5, 6, 10, 30, 31, 90]] * 2)
-
-    def attended(start, end, cache=None):
-        place = places._replace(queries=places.queries[:, start:end], keys=places.keys[:, :end])
-        piece, seen = x[:, start:end].flatten(0, 1), sight([(2, end - start)], places=[place], causal=True)
-        [new] = attention.key_values(piece, seen)
-        cache = Cache(*new) if cache is None else cache.append(new)
-        return attention(piece, seen, [cache]).view(2, -1, DIM), cache
-
-    whole, _ = attended(0, 7)
-    pieces, cache = [], None
-    for start, end in ((0, 3), (3, 4), (4, 7)):
-        piece, cache = attended(start, end, cache)
-        pieces.append(piece)
-    assert_close(torch.cat(pieces, 1), whole, **CLOSE)
-    monkeypatch.setattr(checkpointing, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
-    assert_close(attended(0, 7)[0], whole, **CLOSE)
-
-
 def schemes(**settings):
     model = Transformer(Transformer.Config(**{**Transformer.small, **settings}), 9, 9)
     on_attention = [model.encoder.layers[0].attention, model.decoder.layers[0].attention, model.decoder.layers[0].cross]
@@ -310,8 +286,6 @@ def test_encoder_decoder_and_cross_attention_have_schemes_of_their_own():
     embedded, attending = schemes(positions="learned", decoder_positions="kerple")
     assert embedded[0] is Learned
     assert attending == [type(None), KerpleLog, type(None)]
-    assert schemes()[0] == [Sinusoidal, Sinusoidal]
-    assert schemes(positions="alibi")[1] == [ALiBi, ALiBi, type(None)]
 
 
 @pytest.mark.parametrize("name", ["relative", "t5", "kerple", "fire"])

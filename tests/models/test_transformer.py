@@ -14,7 +14,6 @@ from tfstudy.data.encoding import EOS
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.hooks import Site, logits_of, record_states, recorded_attention
 from tfstudy.models.attention import Cache, MultiHeadAttention, Sight, windowed
-from tfstudy.models.base import parameter_count
 from tfstudy.models.layers import Layer, feedforward
 from tfstudy.models.residual import Residual
 from tfstudy.models.tokens import Tokens, flat
@@ -185,24 +184,6 @@ def test_an_activation_is_that_of_its_formula(activation):
 
 
 # Sizes
-
-
-def test_the_original_transformer_has_63_million_parameters():
-    config = Transformer.Config(
-        dim=512, heads=8, feedforward=2048, encoder_layers=6, decoder_layers=6, norm="post", tie_output=True,
-        share_embeddings=True,
-    )  # fmt: skip
-    with torch.device("meta"):
-        model = Transformer(config, 37_000, 37_000)
-    attention = 4 * (512 * 512 + 512)  # query, key, value, out
-    feedforward = (512 * 2048 + 2048) + (2048 * 512 + 512)
-    norm = 2 * 512
-    encoder = 6 * (attention + norm + feedforward + norm)
-    decoder = 6 * (2 * (attention + norm) + feedforward + norm)
-    assert parameter_count(model.encoder) == encoder == 18_914_304
-    assert parameter_count(model.decoder) == decoder == 25_224_192
-    assert parameter_count(model.target_embedding) == 37_000 * 512 == 18_944_000
-    assert parameter_count(model) == 37_000 * 512 + encoder + decoder == 63_082_496
 
 
 # Layouts

@@ -7,7 +7,6 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 import torch
 from lightning.pytorch import Callback
-from lightning.pytorch.loggers import Logger
 
 from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
@@ -43,23 +42,6 @@ class Interrupt(Callback):
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if trainer.global_step == 4:
             raise InterruptionError
-
-
-class Steps(Logger):
-    """Records the step of every row of training metrics."""
-
-    name, version = "steps", ""
-
-    def __init__(self):
-        super().__init__()
-        self.steps = []
-
-    def log_hyperparams(self, *_, **__):
-        pass
-
-    def log_metrics(self, metrics, step=None):
-        if "train_loss" in metrics:
-            self.steps.append(step)
 
 
 def interrupted(folder, *callbacks, arch="lstm", **settings):
@@ -98,15 +80,6 @@ def test_training_with_a_papers_settings_resumes_to_the_same_weights(settings, t
     resumed_module = resumed(interrupted(tmp_path, **settings), **settings)
     assert same(resumed_module, trained(**SETTINGS | settings))
     assert not same(resumed_module, trained(**SETTINGS))
-
-
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_resumed_training_logs_the_steps_that_are_left(tmp_path, accumulate):
-    logger = Steps()
-    checkpoint = interrupted(tmp_path, accumulate_grad_batches=accumulate)
-    module = resumed(checkpoint, loggers=[logger], accumulate_grad_batches=accumulate)
-    assert logger.steps == [5, 6]
-    assert module.global_step == 6
 
 
 def test_the_tokens_of_earlier_processes_count(tmp_path):
@@ -185,14 +158,6 @@ def test_a_run_that_never_had_a_checkpoint_or_a_best_one_needs_none(tmp_path):
     assert continued(tmp_path / "missing") == continued(tmp_path) == (0, [])
     save(tmp_path, "last.ckpt", 30, best=float("inf"))
     assert continued(tmp_path) == (30, [])
-
-
-def test_another_runs_checkpoint_is_refused_and_kept(checkpoints):
-    save(checkpoints, "last.ckpt", 30, run="b" * 64)
-    before = {path: path.read_bytes() for path in checkpoints.glob("*.ckpt*")}
-    with pytest.raises(UserError, match="belongs to another run"):
-        continued(checkpoints)
-    assert {path: path.read_bytes() for path in checkpoints.glob("*.ckpt*")} == before
 
 
 def test_a_compressed_checkpoint_is_not_unpacked(tmp_path, monkeypatch):

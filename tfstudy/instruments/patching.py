@@ -55,6 +55,8 @@ class Patching(Instrument):
     @torch.no_grad()
     @cached()
     def measure(self, subject: Subject) -> list[Row]:
+        if getattr(subject.model, "copy", None) is not None:
+            raise UserError("patching needs model.copy_output=false: a model that copies reads source tokens directly")
         difference = first_difference(subject, *source_pair(subject, self.config))
         rows: list[Row] = []
         for site, effects in patching_effects(subject.model, difference):
