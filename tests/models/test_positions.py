@@ -47,6 +47,25 @@ def test_sinusoids_follow_the_formula(position, dim):
     assert_close(sinusoids(torch.tensor(position), dim), encoding(position, dim), atol=2e-4, rtol=0)
 
 
+@given(position=st.integers(0, 400), shift=st.integers(-50, 50), half=st.integers(1, 8))
+def test_a_shifted_encoding_is_a_linear_map_that_does_not_depend_on_the_position(position, shift, half):
+    """A claim in configs/claims names this test and the next."""
+    rotation = torch.zeros(2 * half, 2 * half)
+    for i in range(half):
+        angle = shift / 10000 ** (i / half)
+        sin, cos = math.sin(angle), math.cos(angle)
+        rotation[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
+    here, there = sinusoids(torch.tensor([position, position + shift]), 2 * half)
+    assert_close(rotation @ here, there, atol=2e-4, rtol=0)
+
+
+@given(order=st.permutations(range(6)))
+def test_self_attention_without_positions_is_permutation_equivariant(order):
+    attention, x, seen = randomised(MultiHeadAttention(8, 2)), torch.randn(6, 8), sight([(1, 6)])
+    first, second = (attention(y, seen, attention.key_values(y, seen)) for y in (x[order], x))
+    assert_close(first, second[order], **CLOSE)
+
+
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
         Embedding(9, 6, "learned", 4, EmbeddingInit())(placed(torch.tensor([[5]]), torch.tensor([[4]])))
