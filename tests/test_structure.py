@@ -134,5 +134,17 @@ def test_no_file_is_named_for_nothing_in_particular():
     assert not [path for path in FILES if re.search(r"(?:utils?|helpers?|misc|common)\.py$", path.name)]
 
 
+def test_every_command_with_a_value_is_written_by_one_function():
+    """So that it can be pasted: with quotes around names that need them, and with the plug-ins of the process."""
+    found = []
+    for path in FILES:
+        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(text, ast.JoinedStr):
+                joined = "".join(one.value if isinstance(one, ast.Constant) else "{}" for one in text.values)
+                found += [(path.name, one) for one in re.findall(r"tfstudy [a-z]+[^`;:\n(]*\{\}", joined)]
+    listed = {"lists.py": "tfstudy list {}{}", "writer.py": "tfstudy run {}"}  # words of ours; the hash in a config
+    assert [(name, one) for name, one in found if listed.get(name) != one.strip()] == []
+
+
 def test_every_module_says_what_it_is():
     assert [path for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []

@@ -92,7 +92,7 @@ def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monke
         (["result", "a", "b", "--log"], ["OTHER and --log"]),
         (["list", "task"], ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs, corpora"]),
         (["list", "tasks", "scna"], ["did you mean 'scan'?"]),
-        (["claims", "l1,p99"], ["unknown claim 'p99'"]),
+        (["claims", "l1,p99"], ["unknown claim 'P99'"]),
         (["new", "architecture", "lstm"], ["there is an architecture 'lstm' already"]),
         (["export", "scan"], ["--out"]),
         (["grid", "--task", "copyin"], ["unknown task"]),

@@ -1,5 +1,6 @@
 """`tfstudy status`: the state of runs as their folders have it, quickly; `table` and `check` as JSON."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -129,3 +130,8 @@ def test_a_table_and_a_check_against_it_are_json_documents(capsys):
     [row] = found["conditions"]
     assert row["state"] == "unchanged"
     assert row["current"] == row["baseline"]
+    assert tfstudy("table", "study", "--runs", "--format", "json") == 0
+    assert [(one["seed"], one["exact_match"]) for one in json.loads(capsys.readouterr().out)] == [(0, 0.2), (1, 0.4)]
+    assert tfstudy("table", "study", "--runs") == 0
+    assert list(csv.DictReader(capsys.readouterr().out.splitlines()))[1]["exact_match"] == "0.4"
+    assert tfstudy("table", "study", "--runs", "--by", "length") == 2

@@ -42,6 +42,7 @@ from tfstudy.analysis.summary import AMOUNT, DIVERGED, OVER_LENGTHS
 from tfstudy.config.trees import configs, read_yaml
 from tfstudy.errors import UserError, one_of
 from tfstudy.performance.record import VARIANTS, WORKS
+from tfstudy.plugins import command
 from tfstudy.runs.display import METRIC_NAMES
 
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
@@ -141,7 +142,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def command(self) -> str:
         """The command that runs its experiments or its measurement; empty if there is none."""
-        return f"tfstudy grid {self.grid}" if self.grid else self.run
+        return command("grid", self.grid) if self.grid else self.run
 
     @property
     def minimum_seeds(self) -> int:

@@ -17,6 +17,7 @@ from tfstudy.analysis.stats import Interval, Values
 from tfstudy.analysis.summary import DIVERGED, pairing_key, resolution
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
+from tfstudy.plugins import command
 from tfstudy.runs.display import METRIC_NAMES
 from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
 from tfstudy.tasks.scoring import wilson
@@ -134,7 +135,7 @@ def instrument_values(condition: Condition, instrument: str, selector: Selector)
     wanted = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
     found = measurements(condition, instrument)
     if not found:
-        raise NotMeasuredError(f"not measured: `tfstudy measure {condition.study} {instrument} --save`")
+        raise NotMeasuredError(f"not measured: `{command('measure', condition.study, instrument, '--save')}`")
     take, factor = TAKES[selector.get(TAKE, "mean")], 100 if wanted.get("metric") in METRIC_NAMES else 1
     chosen = {
         seed: [float(row[one.chart.value]) for row in one.rows() if wanted.items() <= row.items()]

@@ -1,6 +1,7 @@
 """The commands that run many runs: a grid or what a study has left, and a search for hyperparameters."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,10 +107,12 @@ def grid(
         check_results_folder(results)
         folder = find_study(results, resume)
     else:
-        from tfstudy.grids.spec import load_grid
+        from tfstudy.grids.spec import load_grid, split_lists
         from tfstudy.runs.files import results_folder
 
         spec = load_grid(name, tier, axes, set_ or [])
+        for line in split_lists(set_ or []):
+            print(line, file=sys.stderr)
         smoke = smoke or bool(spec.get("smoke"))
         folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)

@@ -91,7 +91,9 @@ def one_seed(text: str | int) -> int:
     """Return the seed of one run; `UserError` for anything but a whole number from 0."""
     if str(text).isascii() and str(text).isdigit():
         return int(text)
-    hint = f"; for several seeds: tfstudy grid --seed {text}" if SEVERAL_SEEDS.fullmatch(str(text)) else ""
+    from tfstudy.plugins import command
+
+    hint = f"; for several seeds: {command('grid', '--seed', str(text))}" if SEVERAL_SEEDS.fullmatch(str(text)) else ""
     raise UserError(f"--seed must be one whole number from 0, but is {quoted(text)}{hint}")
 
 
@@ -110,8 +112,8 @@ def study_name(study: str) -> str:
     if not is_folder or printable(study) != study or len(study.encode()) > MAX_NAME:
         raise UserError(f"--study must be the name of a folder within the results, such as scan, not {quoted(study)}")
     if study in NO_STUDIES:
-        command = "tune" if study == TUNING else "bench"
-        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {command}`; choose another name")
+        owner = "tune" if study == TUNING else "bench"
+        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {owner}`; choose another name")
     return study
 
 

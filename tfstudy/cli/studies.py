@@ -22,7 +22,7 @@ from tfstudy.cli.options import (
     path_option,
 )
 from tfstudy.cli.output import LISTING_FORMATS, document_format, listing_format, print_listing
-from tfstudy.errors import UserError
+from tfstudy.errors import UserError, one_of
 
 
 @app.command()
@@ -48,6 +48,7 @@ def table(
     columns: Annotated[str, option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
     seeds: Annotated[bool, option("--seeds", help="Also show the result of each seed.")] = False,
     notes: Annotated[bool, option("--notes", help="All notes on how the numbers were obtained.")] = False,
+    runs: Annotated[bool, option("--runs", help="Each run and test set with its settings: csv or json.")] = False,
     format_: Annotated[
         str, option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
     ] = "",
@@ -64,6 +65,13 @@ def table(
     from tfstudy.report.tables import FORMATS, print_table, read_table, to_text
     from tfstudy.runs.find import study_folder
 
+    if runs:
+        from tfstudy.report.lists import each_run
+
+        if any((by, metric, baseline, columns, seeds, notes, caption, label)):
+            raise UserError("--runs has all metrics and settings of each run; only --format and --results go with it")
+        print(each_run(study_folder(study, results), one_of("format", format_ or "csv", ("csv", "json"))), end="")
+        return
     name = document_format(format_, FORMATS)
     if (caption or label) and name != "tex":
         raise UserError(f"--caption and --label need --format tex, not {name}")

@@ -7,6 +7,7 @@ Importing this package does not import torch; `find` does.
 from typing import TYPE_CHECKING, cast
 
 from tfstudy.errors import UserError, one_of
+from tfstudy.plugins import command
 from tfstudy.registry import Registry
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def known_in_training(name: str) -> str:
     listening = [one for one in every if REGISTRY.declared(one, "during_training", False)]
     if name in every and name not in listening:
         raise UserError(
-            f"{name} measures finished runs (`tfstudy measure RUN {name}`); --measure takes {', '.join(listening)}"
+            f"{name} measures finished runs (`{command('measure', 'RUN', name)}`); "
+            f"--measure takes {', '.join(listening)}"
         )
     return one_of("instrument for training", name, listening)
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from tfstudy import instruments, models, tasks
 from tfstudy.analysis import labels
+from tfstudy.analysis.frame import read
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
+from tfstudy.report.markup import csv_cell, json_text
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.display import first_test_metric
 from tfstudy.runs.find import find_runs
@@ -43,6 +45,14 @@ def tasks_list(task: str) -> Rows:
 def architectures_list(_: object) -> Rows:
     """Return the architectures; a broken plug-in with its error."""
     return _rows(models, lambda name: {"about": (models.find(name).__doc__ or "").strip().partition("\n")[0]}, {})
+
+
+def each_run(study: Path, format: str) -> str:
+    """Return the frame of `tfstudy.results` as csv or json, without the columns that are empty in all rows."""
+    frame = read(study).dropna(axis="columns", how="all")
+    frame["run"] = frame["run"].map(str)
+    rows = frame.astype(object).map(lambda value: csv_cell(value) if format == "csv" else value)
+    return rows.to_csv(index=False) if format == "csv" else json_text(rows.to_dict("records"))
 
 
 def _rows(package: ModuleType, row: Callable[[str], Row], nothing: Row) -> Rows:

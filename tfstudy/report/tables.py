@@ -289,7 +289,10 @@ def values(table: Table) -> list[dict[str, Any]]:
     out = []
     rows: list[Any] = table.rows.to_dict("records")
     for row in rows:
-        plain = row | {key: row[key] or None for key in ("baseline", "test_of_p", "L90", "L50")} | {
+        plain = row | {key: row[key] or None for key in ("baseline", "test_of_p")} | {
+            key: {"": None, "none": 0}.get(row[key], int(row[key]) if row[key].isdigit() else row[key])  # or `>=15`
+            for key in ("L90", "L50")
+        } | {
             "settings": labels.text(row["settings"], short=False), "n": len(row["runs"]),
             "examples": row["count"], "diverged": len(row["diverged"]), "train_seconds": row["seconds"],
             "each_seed": {str(seed): value for seed, value in row["each_seed"].items()},

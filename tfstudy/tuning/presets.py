@@ -9,6 +9,7 @@ import yaml
 from tfstudy.config.presets import starting_point
 from tfstudy.config.trees import Tree, merge
 from tfstudy.errors import UserError, quoted
+from tfstudy.plugins import command
 from tfstudy.runs.files import archive_name, write_atomically
 from tfstudy.tuning.search import Search, Trial, TrialScore
 from tfstudy.tuning.space import SEARCHED
@@ -19,7 +20,8 @@ NAME = "tuned"  # of the preset
 def preset_text(search: Search, best: Mapping[str, TrialScore]) -> str:
     """Return the best trials as the text of a preset file; the same trials give the same text."""
     presets = {arch: {"about": about(search, one), **sections(search, one.trial)} for arch, one in best.items()}
-    head = f"# Found by tfstudy tune. To use it: tfstudy run {search.request.task} --preset FILE:{NAME}\n"
+    use = command("run", search.request.task, "--preset", f"FILE:{NAME}")
+    head = f"# Found by tfstudy tune. To use it: {use}\n"
     return head + yaml.safe_dump({NAME: presets}, sort_keys=False, allow_unicode=True, width=1000)
 
 
