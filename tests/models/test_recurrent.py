@@ -252,3 +252,16 @@ def test_a_stack_after_an_uncertain_action_is_the_mean_of_those_after_each():
     each = [change(cells, row.expand(2, 3, ACTIONS), value) for row in torch.eye(ACTIONS)]
     mean = sum(weights[..., i, None, None] * after for i, after in enumerate(each))
     assert_close(change(cells, weights, value), mean)
+
+
+def test_the_delta_rule_has_the_numbers_of_the_authors_reference():
+    """Those of `naive_recurrent_gated_delta_rule` in flash-linear-attention (ops/gated_delta_rule/naive.py)."""
+    grid = torch.arange(10.0).view(1, 1, 5, 2)
+    query, key, value = (grid + 1).sin(), nn.functional.normalize(grid.cos(), dim=-1), (2 * grid).sin()
+    correct = torch.tensor([0.5, 1, 1.5, 2, 0.25]).view(1, 1, 5)
+    log_decay = -torch.tensor([0.1, 0.2, 0, 0.7, 0.3]).view(1, 1, 5)
+    start = torch.tensor([[1, -0.5], [0.25, 2]]).view(1, 1, 2, 2)
+    outputs, matrix = delta_rule(query, key, value, correct, log_decay, start)
+    expected = [[0.4373231, 1.5269583], [-0.3260341, -0.5187248], [0.7970997, -1.1083769], [-0.8019575, 1.6023275]]
+    assert_close(outputs[0, 0], torch.tensor([*expected, [-0.4955409, 0.2075513]]), atol=1e-6, rtol=0)
+    assert_close(matrix[0, 0], torch.tensor([[-0.9901147, 1.1373409], [0.1608326, 0.4800695]]), atol=1e-6, rtol=0)

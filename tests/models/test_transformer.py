@@ -14,6 +14,7 @@ from tfstudy.data.encoding import EOS
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.hooks import Site, logits_of, record_states, recorded_attention
 from tfstudy.models.attention import Cache, MultiHeadAttention, Sight, windowed
+from tfstudy.models.base import parameter_count
 from tfstudy.models.layers import Layer, feedforward
 from tfstudy.models.residual import Residual
 from tfstudy.models.tokens import Tokens, flat
@@ -236,3 +237,20 @@ def test_encoder_only_reads_an_output_off_its_place_of_the_source_and_ends_after
         model.output.bias[7] = 100.0
     assert greedy(model, Tokens.of(SOURCE), torch.tensor([9, 9])) == [[7] * 4, [7] * 2]
     assert cross_entropy(logits.flatten(0, 1), TOKENS.flatten()).isfinite(), "a longer target has a finite loss"
+
+
+def test_the_original_transformer_has_63_million_parameters():
+    config = Transformer.Config(
+        dim=512, heads=8, feedforward=2048, encoder_layers=6, decoder_layers=6, norm="post", tie_output=True,
+        share_embeddings=True,
+    )  # fmt: skip
+    with torch.device("meta"):
+        model = Transformer(config, 37_000, 37_000)
+    attention = 4 * (512 * 512 + 512)  # query, key, value, out
+    feedforward = (512 * 2048 + 2048) + (2048 * 512 + 512)
+    norm = 2 * 512
+    encoder = 6 * (attention + norm + feedforward + norm)
+    decoder = 6 * (2 * (attention + norm) + feedforward + norm)
+    assert parameter_count(model.encoder) == encoder == 18_914_304
+    assert parameter_count(model.decoder) == decoder == 25_224_192
+    assert parameter_count(model.target_embedding) == 37_000 * 512 == 18_944_000
