@@ -70,7 +70,7 @@ def table(
 
         if any((by, metric, baseline, columns, seeds, notes, caption, label)):
             raise UserError("--runs has all metrics and settings of each run; only --format and --results go with it")
-        print(each_run(study_folder(study, results), one_of("format", format_ or "csv", ("csv", "json"))), end="")
+        print(each_run(study, results, one_of("format", format_ or "csv", ("csv", "json"))), end="")
         return
     name = document_format(format_, FORMATS)
     if (caption or label) and name != "tex":

@@ -11,7 +11,7 @@ from typing import Any
 
 from tfstudy import instruments, models, tasks
 from tfstudy.analysis import labels
-from tfstudy.analysis.frame import read
+from tfstudy.analysis.frame import results
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
@@ -47,9 +47,9 @@ def architectures_list(_: object) -> Rows:
     return _rows(models, lambda name: {"about": (models.find(name).__doc__ or "").strip().partition("\n")[0]}, {})
 
 
-def each_run(study: Path, format: str) -> str:
+def each_run(study: str, root: Path, format: str) -> str:
     """Return the frame of `tfstudy.results` as csv or json, without the columns that are empty in all rows."""
-    frame = read(study).dropna(axis="columns", how="all")
+    frame = results(study, results=root).dropna(axis="columns", how="all")
     frame["run"] = frame["run"].map(str)
     rows = frame.astype(object).map(lambda value: csv_cell(value) if format == "csv" else value)
     return rows.to_csv(index=False) if format == "csv" else json_text(rows.to_dict("records"))
