@@ -84,33 +84,22 @@ def test_q_is_p_adjusted_for_all_statements_that_were_measured_together(tmp_path
 
 def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_their_study(tmp_path):
     for arch, shares in (("lstm", (0.6, 0.62, 0.66)), ("cnn", (0.5, 0.55, 0.52)), ("transformer", (0.4, 0.5, 0.45))):
-        values(tmp_path / "results" / "one", arch, *shares)
-    values(tmp_path / "results" / "two", "lstm", 0.1, 0.2, 0.15, name="other")
+        values(tmp_path / "one", arch, *shares)
+    values(tmp_path / "two", "lstm", 0.1, 0.2, 0.15, name="other")
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0})
     lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0}, id="L2")
-    studies = read_studies(tmp_path / "results")
-    evidence = gather_evidence([higher], studies)
-    statement, opposite = rows_of(judge([higher, lower], evidence))
-    [same] = [pair.row for pair in compared(tmp_path / "results" / "one")
-              if {pair.first.arch, pair.second.arch} == {"lstm", "cnn"}]  # fmt: skip
+    statement, opposite = rows_of(judge([higher, lower], gather_evidence([higher], read_studies(tmp_path))))
+    [same] = [pair.row for pair in compared(tmp_path / "one") if {"lstm", "cnn"} == {one.arch for one in pair[:2]}]
     assert (statement.p, statement.q) == (same.p, same.q)
     assert {abs(statement.low), abs(statement.high)} == {abs(same.low), abs(same.high)}
     assert opposite.mean == -statement.mean
     assert (statement.verdict == "supported") == same.significant == (opposite.verdict == "supported")
-
-
-def test_a_comparison_by_another_metric_than_the_table_has_the_family_of_the_table_by_that_metric(tmp_path):
-    own = {"task": "translation", "split": "embedded"}
-    for arch, shares in (("lstm", (0.6, 0.62, 0.66)), ("cnn", (0.5, 0.55, 0.52)), ("transformer", (0.4, 0.5, 0.45))):
-        values(tmp_path / "one", arch, *shares, **own)
-    for path in tmp_path.glob("one/*/*/*/result.json"):
+    for path in tmp_path.glob("one/*/*/*/result.json"):  # by another metric than the table's, a family of its own
         tree = json.loads(path.read_text())
         tree["splits"]["test"]["metrics"]["bleu"] = 0.3
         edit_result(path.parent, **tree)
-    higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}, where=own)
-    [statement] = rows_of(judge([higher], gather_evidence([higher], read_studies(tmp_path))))
-    assert statement.test == "Welch"
-    assert statement.q > statement.p
+    [again] = rows_of(judge([higher], gather_evidence([higher], read_studies(tmp_path))))
+    assert (again.test, again.q) == ("Welch", statement.q)
 
 
 def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tmp_path):
@@ -177,16 +166,13 @@ def test_conditions_with_different_data_or_batches_are_not_compared_but_presets_
 
 
 def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_one_with_a_bound(tmp_path):
-    for arch, amount, shift in (("lstm", 100, 0), ("lstm", 1000, 0.2), ("cnn", 100, 0.1), ("cnn", 1000, 0.3)):
+    for arch, amount, shift in (("lstm", 1000, 0.2), ("cnn", 100, 0.1), ("cnn", 1000, 0.3)):
         values(tmp_path, arch, *(share + shift for share in NEAR_HALF), name=f"{arch}{amount}-")
         for path in tmp_path.glob(f"*/*/s*-{arch}{amount}-*"):
             put(path, "config.yaml", json.dumps({"data": {"train_examples": amount}}))
     small, large = {"arch": "cnn", "data.train_examples": 100}, {"arch": "lstm", "data.train_examples": 1000}
     [found] = judged(tmp_path, {"of": large, "minus": small, "above": 0}).statements
-    assert found.mean == pytest.approx(10)
-    assert (found.verdict, found.q) == ("supported", found.p)
-    [same] = judged(tmp_path, {"of": small, "minus": small | {"arch": "lstm"}, "above": 0}).statements
-    assert same.verdict == "supported"
+    assert (found.verdict, found.q, found.mean) == ("supported", found.p, pytest.approx(10))
 
 
 def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_path):
@@ -201,17 +187,12 @@ def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_pat
     assert [one.verdict for one in found.statements] == ["supported", "refuted", "not run"]
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 8])
-def test_a_truth_on_the_bound_is_decided_as_rarely_as_promised(seeds):
+def test_a_truth_on_the_bound_is_decided_as_rarely_as_promised():
     """The truth lies on a bound, where `supported` and `refuted` are both errors."""
-    random = np.random.default_rng(0)
-    one, two = [], []
-    for _ in range(400):
-        first, second = (55 + 2 * random.standard_normal(seeds) for _ in range(2))
-        one.append(estimate_mean((45, 55), first).p < 0.05)
-        two.append(estimate_difference((0, np.inf), first, second, paired=False).p < 0.05)
-    for decided in (one, two):
-        assert np.mean(decided) < 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
+    draw = np.random.default_rng(0).normal(55, 2, (400, 2, 5))
+    one = [estimate_mean((45, 55), first).p < 0.05 for first, _ in draw]
+    two = [estimate_difference((0, np.inf), first, second, paired=False).p < 0.05 for first, second in draw]
+    assert max(np.mean(one), np.mean(two)) < 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
 
 
 @given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8))

@@ -10,20 +10,8 @@ from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
 
 
-def only(study: Path) -> Path:
-    """The folder of a study's only run."""
-    [path] = study.glob("*/*/s*")
-    return path
-
-
 def reasons(study: Path) -> list[str]:
-    found = read_study(study)
-    return [reason for _, reason in found.left_out]
-
-
-def changed(study: Path, **more: object) -> list[str]:
-    edit_result(only(study), **more)
-    return reasons(study)
+    return [reason for _, reason in read_study(study).left_out]
 
 
 @pytest.fixture
@@ -32,9 +20,9 @@ def study(tmp_path):
 
 
 def test_a_partial_run_is_left_out(study):
-    (only(study) / "result.json").unlink()
-    assert reasons(study) == ["not finished"]
-    assert read_study(study).left_out_notes() == [f"left out (not finished): {only(study).relative_to(study)}"]
+    [run] = study.glob("*/*/s*")
+    (run / "result.json").unlink()
+    assert read_study(study).left_out_notes() == [f"left out (not finished): {run.relative_to(study)}"]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +35,9 @@ def test_a_partial_run_is_left_out(study):
     ],
 )
 def test_impossible_values_are_reported(study, part, message):
-    [reason] = changed(study, splits={"test": result(0)["splits"]["test"] | part})
+    [run] = study.glob("*/*/s*")
+    edit_result(run, splits={"test": result(0)["splits"]["test"] | part})
+    [reason] = reasons(study)
     assert message in reason
 
 
@@ -59,21 +49,13 @@ def test_a_run_without_a_config_is_left_out_and_the_others_are_read(tmp_path, co
     assert len(read_study(study).runs) == 1
 
 
-def test_copies_count_once(tmp_path):
-    for name in ("a", "b"):
-        write(tmp_path / name, result(0))
+def test_copies_count_once_and_contradictory_records_not_at_all(tmp_path):
+    write(tmp_path / "a", result(0, 0.5), result(1, 0.6))
+    write(tmp_path / "b", result(0, 0.7), result(1, 0.6))
     found = read_study(tmp_path)
-    assert [run.path.parts[-4] for run in found.runs] == ["a"]
-    assert [reason for _, reason in found.left_out] == ["copy of another run"]
-
-
-def test_contradictory_records_do_not_count(tmp_path):
-    write(tmp_path / "a", result(0, 0.5))
-    write(tmp_path / "b", result(0, 0.6), result(1, 0.6))
-    found = read_study(tmp_path)
-    assert [run.result.seed for run in found.runs] == [1]
-    assert {reason for _, reason in found.left_out} == {"several records of this run, with different results"}
-    assert len(found.left_out) == 2
+    assert [(run.result.seed, run.path.parts[-4]) for run in found.runs] == [(1, "a")]
+    contradictory = "several records of this run, with different results"
+    assert sorted(reasons(tmp_path)) == ["copy of another run", contradictory, contradictory]
 
 
 def test_the_frame_has_a_row_for_each_test_set_and_names_what_is_left_out(tmp_path):
@@ -94,8 +76,5 @@ def test_the_frame_has_validation_rows_only_on_request(tmp_path):
     assert both.set_index("role").exact_match.to_dict() == {"validation": 1.0, "test": 0.25}
     with pytest.raises(UserError, match=r"'tests'.*did you mean 'test'"):
         tfstudy.results(study, roles=("tests",))
-
-
-def test_a_missing_folder_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match="unknown study"):
         tfstudy.results(tmp_path / "nowhere")

@@ -1,13 +1,12 @@
 """What varies between runs, and the settings that distinguish conditions with the same names."""
 
 import json
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.example_claims import values
-from tests.example_records import ENVIRONMENT, put, result, set_environments, write
+from tests.example_records import ENVIRONMENT, put, result, rival, set_environments, write
 from tests.example_tables import compared as pairs_of
 from tests.example_tables import notes, rows
 from tfstudy.analysis import labels
@@ -23,47 +22,32 @@ def record(study, name, config, settings):
         set_environments(path, ENVIRONMENT | {"settings": {"train": settings}})
 
 
-def test_a_setting_that_an_older_run_does_not_know_distinguishes_only_if_it_is_not_the_default(tmp_path):
-    for name, share in (("old", 0.5), ("new", 0.6)):
-        values(tmp_path, "lstm", share, share, name=name)
-    record(tmp_path, "old", {"steps": 10}, {"steps": 10})
-    record(tmp_path, "new", {"steps": 20, "epsilon": 1, "sample": 5}, {"steps": 20, "sample": 5})
-    found = {labels.text(condition.settings, short=False) for condition in rows(tmp_path)}
-    assert found == {"train.steps=10", "train.sample=5 train.steps=20"}
-
-
-def test_what_is_off_by_default_is_named_only_where_it_is_on(tmp_path):
-    configs = {
-        "usual": ({"decay": 0, "warmup": 300}, {}),
-        "decayed": ({"decay": 0.1, "warmup": 300}, {"decay": 0.1}),
-        "cold": ({"decay": 0, "warmup": 0}, {"warmup": 0}),
-    }
-    for number, (name, (config, settings)) in enumerate(configs.items()):
-        values(tmp_path, "lstm", number / 10, number / 10, name=name)
-        record(tmp_path, name, config, settings)
-    found = {labels.text(condition.settings, short=False) for condition in rows(tmp_path)}
-    assert found == {"train.warmup=300", "train.decay=0.1 train.warmup=300", "train.warmup=0"}
+@pytest.mark.parametrize(
+    ("runs", "named"),
+    [
+        (  # a setting that an older run does not know distinguishes only if it is not the default
+            [({"steps": 10}, {"steps": 10}), ({"steps": 20, "epsilon": 1, "sample": 5}, {"steps": 20, "sample": 5})],
+            {"train.steps=10", "train.steps=20 train.sample=5"},
+        ),
+        (  # what is off by default is named only where it is on
+            [
+                ({"decay": 0, "warm": 9}, {}),
+                ({"decay": 1, "warm": 9}, {"decay": 1}),
+                ({"decay": 0, "warm": 0}, {"warm": 0}),
+            ],
+            {"train.warm=9", "train.decay=1 train.warm=9", "train.warm=0"},
+        ),
+    ],
+)
+def test_conditions_are_named_by_the_settings_that_distinguish_them(tmp_path, runs, named):
+    for number, (config, settings) in enumerate(runs):
+        values(tmp_path, "lstm", number / 10, number / 10, name=f"e{number}-")
+        record(tmp_path, f"e{number}-", config, settings)
+    assert {labels.text(condition.settings, short=False) for condition in rows(tmp_path)} == named
 
 
 def part(**more):
     return {"splits": {"test": result()["splits"]["test"] | more}}
-
-
-def compared(study):
-    return [{pair.first.arch, pair.second.arch} for pair in pairs_of(study)]
-
-
-def test_only_conditions_with_the_same_corpus_are_compared(tmp_path):
-    corpora = {"lstm": "en-de", "cnn": "en-ja", "transformer": "en-de"}
-    records = [
-        result(s, 0.5, arch=arch, experiment=arch, run=f"{arch}{s}", corpus=name)
-        for arch, name in corpora.items()
-        for s in (0, 1)
-    ]
-    study = write(tmp_path / "study", *records)
-    assert compared(study) == [{"lstm", "transformer"}]
-    found = [condition.split_label for condition in rows(study)]
-    assert found == ["length en-de", "length en-de", "length en-ja"]
 
 
 def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_rows_are_ordered_by_it(tmp_path):
@@ -87,21 +71,20 @@ def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_
 
 
 @pytest.mark.parametrize(
-    ("digests", "pairs"),
+    ("key", "texts", "pairs"),
     [
-        (("a", "a", "b"), [{"lstm", "cnn"}]),
-        (("a", "a", "a"), [{"lstm", "cnn"}, {"lstm", "transformer"}, {"cnn", "transformer"}]),
-        (("", "a", "a"), [{"lstm", "cnn"}, {"lstm", "transformer"}, {"cnn", "transformer"}]),
+        ("examples", ("a", "a", "b"), [{"lstm", "cnn"}]),
+        ("examples", ("", "a", "a"), [{"lstm", "cnn"}, {"lstm", "transformer"}, {"cnn", "transformer"}]),
+        ("corpus", ("en-de", "en-ja", "en-de"), [{"lstm", "transformer"}]),
     ],
 )
-def test_test_sets_with_the_same_name_are_compared_only_if_their_examples_are_equal(tmp_path, digests, pairs):
-    archs = ("lstm", "cnn", "transformer")
-    records = [
-        result(s, 0.5, arch=arch, experiment=arch, run=f"{arch}{s}", **part(examples=digest))
-        for arch, digest in zip(archs, digests, strict=True)
+def test_only_conditions_with_the_same_corpus_and_examples_are_compared(tmp_path, key, texts, pairs):
+    made = [
+        rival(s, 0.5, arch) | ({"corpus": text} if key == "corpus" else part(examples=text))
+        for arch, text in zip(("lstm", "cnn", "transformer"), texts, strict=True)
         for s in (0, 1)
     ]
-    found = compared(write(tmp_path / "study", *records))
+    found = [{pair.first.arch, pair.second.arch} for pair in pairs_of(write(tmp_path / "study", *made))]
     assert sorted(map(sorted, found)) == sorted(map(sorted, pairs))
 
 
@@ -145,18 +128,13 @@ def test_only_what_varies_is_named(configs, named):
     assert varying_settings(configs) == named
 
 
-def study_run(folder: Path, settings: dict, **train) -> Path:
-    """A run with its config and, in its record, the settings that differ from their default."""
-    folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text(json.dumps(config(**train)))
-    set_environments(folder, {"settings": settings})
-    return folder
-
-
 def test_runs_are_compared_within_a_study_and_a_key_that_older_runs_lack_has_its_default(tmp_path):
-    paths = [
-        study_run(tmp_path / "study/scan-length/lstm/s0-1", {"train": {"steps": 5}}, steps=5),
-        study_run(tmp_path / "study/scan-length/lstm/s0-2", {"train": {"steps": 6}}, steps=6, key=0),
-        study_run(tmp_path / "other/scan-length/lstm/s0-3", {"train": {"steps": 7}}, steps=7, key=0),
-    ]
+    paths = []
+    for place, steps, more in (("study/s0-1", 5, {}), ("study/s0-2", 6, {"key": 0}), ("other/s0-3", 7, {"key": 0})):
+        study, name = place.split("/")
+        path = tmp_path / study / "scan-length" / "lstm" / name
+        path.mkdir(parents=True)
+        (path / "config.yaml").write_text(json.dumps(config(steps=steps, **more)))
+        set_environments(path, {"settings": {"train": {"steps": steps}}})
+        paths.append(path)
     assert varying_runs(paths) == ["steps=5", "steps=6", ""]

@@ -64,12 +64,9 @@ def test_memory_and_flops_are_exact(quantity, ratio):
     assert judged(records, statement(*sides, above=ratio)).verdict == "refuted"
 
 
-def test_too_few_rounds_decide_nothing():
+def test_only_measurements_of_one_command_with_as_many_and_enough_repeats_are_compared():
     found = judged(pair(2, n=5), statement(above=1))
     assert (found.verdict, found.statements[0].reason) == ("open", "5 of at least 6 rounds")
-
-
-def test_only_measurements_of_one_command_with_as_many_repeats_are_compared():
     later = msgspec.structs.replace(MACHINE, started="2026-02-02")
     first, second = pair(2), pair(3, later)
     assert judged([first[0], second[1]], statement(above=1)).verdict == "not run"
