@@ -117,6 +117,15 @@ def test_a_figure_under_other_settings_has_a_sign(tmp_path, monkeypatch):
         assert [str(one) for one in beside(runs, "exact_match")] == [text]
 
 
+def test_files_in_a_folder_named_after_a_data_set_are_beside_its_figures(tmp_path):
+    given = condition(tmp_path, task="pairs")._replace(split="given", test="gen", arch="lstm")
+    named = {
+        name: {str(one) for one in beside(given._replace(corpus=name), "exact_match")} for name in ("COGS-2", "cog")
+    }
+    assert "32 ± 6 [kim-2020]†" in named["COGS-2"]
+    assert named["cog"] == set()
+
+
 def test_each_paper_has_one_figure_and_never_a_maximum(tmp_path):
     one = condition(tmp_path)
     for split in ("length", "template_around_right", "addprim_jump", "mcd1", "simple"):

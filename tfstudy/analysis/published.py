@@ -198,11 +198,14 @@ def beside(condition: Condition, metric: str) -> list[Quotation]:
     """Return one figure of each paper: under the condition's settings if it has one, never a maximum over settings.
 
     They are of the same kind of network, trained without anything that tfstudy lacks, on this test set. An architecture
-    is of the kind that has its name: `lstm` is not beside the figures of a GRU.
+    is of the kind that has its name: `lstm` is not beside the figures of a GRU. Files of somebody's own in a folder
+    named after a data set, such as `cogs-variable-free`, are beside the figures of that data set, by test set.
     """
     if condition.tag:
         return []
     known = published(condition.task, condition.split, metric, condition.test)
+    if condition.task == "pairs":
+        known = published(re.split(r"[\W_]", condition.corpus.lower())[0], condition.test, metric)
     known = [figure for figure in known if figure.family == condition.arch and figure.method == "plain"]
     own = [figure for figure in known if figure.preset == condition.preset]
     with_own = {figure.paper for figure in own}
