@@ -11,7 +11,8 @@ class Residual(NamedTuple):
     With `pre` the normalisation N is before the sublayer, x + f(N(x)) (Xiong et al. 2020, arXiv 2002.04745), with
     `post` behind the sum, N(x + f(x)) (Vaswani et al. 2017), with `sandwich` on both sides of the sublayer,
     x + N(f(N(x))) (Ding et al. 2021, arXiv 2105.13290, section 2.3), and with `none` nowhere. With connection `scaled`
-    f is multiplied by `factor` (Noci et al. 2022, arXiv 2206.03126), and with `none` x is left out of the sum.
+    f is multiplied by `factor` (Noci et al. 2022, arXiv 2206.03126), and with `none` x is left out of the sum. A gate
+    would act in `after`, with its parameters in what `norm` returns.
     """
 
     placement: Literal["pre", "post", "sandwich", "none"] = "pre"

@@ -1,7 +1,13 @@
 """The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020).
 
-`TransformerConfig` in `config.py` has its settings. What is computed depends on the layout (below): an encoder and a
-decoder, one stack for both (decoder-only), or one stack for the source (encoder-only).
+What is computed depends on the layout (below): an encoder and a decoder, one stack for both (decoder-only), or one
+stack for the source (encoder-only). Its parts, each in a file:
+
+    config.py               the settings, with what must not be combined
+    tokens.py               rows of different length in one batch
+    attention.py            `Sight`: which keys a query sees (causal, window, padding); `Cache`: what generation keeps
+    layers.py, residual.py  a layer with its dropout; the sum around each sublayer, where a gate would be
+    positions/              a class for each position scheme; where tokens are, and digits in their numbers
 """
 
 from collections.abc import Iterator, Sequence
@@ -124,19 +130,19 @@ class Transformer(Model):
 
     def embed_source(self, source: Tokens) -> tuple[Float[Tensor, "tokens dim"], DigitState | None]:
         """Return the embedded source, and what the positions of digits of the target depend on."""
-        x, state = self.source_embedding(source), None
+        x, digits = self.source_embedding(source), None
         if self.digits is not None:
-            x, state = self.digits.of_source(x, source)
-        return self.dropout(x), state
+            x, digits = self.digits.of_source(x, source)
+        return self.dropout(x), digits
 
     def embed_target(
-        self, target: Tokens, state: DigitState | None
+        self, target: Tokens, digits: DigitState | None
     ) -> tuple[Float[Tensor, "tokens dim"], DigitState | None]:
         """Return the embedded target, and what the positions of digits that follow depend on."""
         x = self.target_embedding(target)
-        if self.digits is not None and state is not None:
-            x, state = self.digits.of_target(x, target, state)
-        return self.dropout(x), state
+        if self.digits is not None and digits is not None:
+            x, digits = self.digits.of_target(x, target, digits)
+        return self.dropout(x), digits
 
 
 class Memory(NamedTuple):
