@@ -54,7 +54,7 @@ def test_per_overrides_base_and_axes_override_per():
 
 
 def test_an_axis_of_one_architecture_multiplies_only_its_runs_and_options_replace_it():
-    own = [{"when": {"arch": "lstm"}, "axes": {"model.attention": ["additive", "general"]}}]
+    own = [{"when": {"arch": "lstm"}, "axes": {"model.attention": ["additive", "none"]}}]
     grid = {**SORTING, "axes": ARCHS, "per": own}
     assert [arch for arch, *_ in runs(grid)] == ["lstm", "lstm", "cnn"]
     over = with_axes(grid, parse_axes(["model.attention=none", "arch=lstm"]), "3")

@@ -130,9 +130,9 @@ def test_the_lstm_encoder_agrees_with_that_of_torch_on_packed_sequences(source, 
         assert_close(state.recurrent[layer], (hidden.tanh(), cell), **CLOSE)
 
 
-@pytest.mark.parametrize("attention", ["multiplicative", "dot", "additive", "none"])
+@pytest.mark.parametrize("attention", ["multiplicative", "additive", "none"])
 def test_the_lstm_decoder_agrees_with_a_loop_over_cells(source, tokens, attention):
-    config = LSTM.Config(dim=8, hidden=6, attention=attention, bidirectional=attention != "dot")
+    config = LSTM.Config(dim=8, hidden=6, attention=attention)
     model = randomised(LSTM(config, SOURCE_VOCAB, TARGET_VOCAB))
     mask = source > 0
     start, logits = model.encode(Tokens.of(source)), logits_of(model, source, tokens)
@@ -151,9 +151,7 @@ def test_the_lstm_decoder_agrees_with_a_loop_over_cells(source, tokens, attentio
 def context_by_hand(attention, query, encoded):
     if attention.kind == "none":
         return query[:, :0]
-    if attention.kind == "dot":  # s^T h, Luong et al. 2015, eq. 8
-        scores = [(query[0] @ h)[None] for h in encoded]
-    elif attention.kind == "additive":  # v^T tanh(W s + U h), Bahdanau et al. 2015, appendix A.1.2
+    if attention.kind == "additive":  # v^T tanh(W s + U h), Bahdanau et al. 2015, appendix A.1.2
         scores = [attention.score(torch.tanh(attention.query(query[0]) + attention.key(h))) for h in encoded]
     else:  # s^T W h, Luong et al. 2015, eq. 8, scaled by sqrt(hidden)
         scores = [(query[0] @ attention.key(h) / math.sqrt(query.shape[1]))[None] for h in encoded]

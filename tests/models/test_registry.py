@@ -63,7 +63,6 @@ def test_shared_embeddings_need_one_vocabulary():
     [
         (LSTM, {"dropout": math.nan}, ["dropout"]),
         (LSTM, {"width": 3}, ["width"]),
-        (LSTM, {"attention": "dot"}, ["attention 'dot' needs", "bidirectional must be false"]),
         (CNN, {"kernel": 1, "dilation_cycle": 2}, ["dilation_cycle must be 1"]),
         (Transformer, {"dim": 16, "heads": 3}, ["heads must divide dim (16)", "but is 3"]),
         (Transformer, {"norm": "none", "norm_type": "rms"}, ["norm_type rms", "none"]),

@@ -6,7 +6,7 @@ Its cell can also be that of a GRU or a tanh RNN.
 from typing import ClassVar, NamedTuple
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from tfstudy.models.base import Model
@@ -41,10 +41,9 @@ class LSTM(Model):
     variants: ClassVar = {
         "deep-forwards": {"layers": 2, "bidirectional": False},
         "deep-both-ways": {"layers": 2},
-        "general": {"attention": "general"},
         "additive": {"attention": "additive"},
         "none": {"attention": "none"},
-        "gru": {"cell": "gru", "layers": 2, "attention": "dot", "bidirectional": False},
+        "gru": {"cell": "gru", "layers": 2, "bidirectional": False},
         "tanh": {"cell": "tanh"},
         "tie_output": {"tie_output": True},
         "copy": {"copy_output": True, "attention": "none"},
@@ -57,15 +56,6 @@ class LSTM(Model):
         cell: Cell = Field("lstm", description="cell of the recurrent layers: LSTM, GRU, or tanh(W x + U h + b)")
         bidirectional: bool = Field(True, description="the encoder reads in both directions")
         attention: Score = Field("multiplicative", description=SCORES)
-
-        @model_validator(mode="after")
-        def _attention_fits(self) -> "LSTM.Config":
-            if self.attention == "dot" and self.bidirectional:
-                raise ValueError(
-                    "attention 'dot' needs an encoder as wide as the decoder: bidirectional must be false "
-                    "(or choose 'general')"
-                )
-            return self
 
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)

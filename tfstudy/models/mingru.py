@@ -31,7 +31,6 @@ class MinGRU(RecurrentModel):
         "deep-forwards": {"layers": 3, "bidirectional": False},
         "additive": {"attention": "additive"},
         "none": {"attention": "none"},
-        "dot": {"attention": "dot", "bidirectional": False},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
 

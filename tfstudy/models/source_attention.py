@@ -11,11 +11,8 @@ from tfstudy.models.attention import Weights
 from tfstudy.models.checkpointing import ALL, in_chunks
 from tfstudy.models.tokens import Tokens
 
-Score = Literal["multiplicative", "general", "dot", "additive", "none"]
-SCORES = (
-    "Luong's general score, divided by sqrt(hidden) or not; the dot product without weights; Bahdanau's additive "
-    "score; or none"
-)
+Score = Literal["multiplicative", "additive", "none"]
+SCORES = "Luong's general score, divided by sqrt(hidden); Bahdanau's additive score; or none"
 
 
 class Source(NamedTuple):
@@ -69,7 +66,7 @@ class SourceAttention(nn.Module):
         super().__init__()
         self.kind, self.hidden, self.weights = kind, hidden, Weights()
         self.width = 0 if kind == "none" else encoded
-        if kind not in ("dot", "none"):
+        if kind != "none":
             self.key = nn.Linear(encoded, hidden, bias=False)
             nn.init.xavier_uniform_(self.key.weight)
         if kind == "additive":
@@ -80,8 +77,6 @@ class SourceAttention(nn.Module):
 
     def project(self, encoded: Float[Tensor, "tokens encoded"]) -> Float[Tensor, "tokens keys"]:
         """Compute the keys: the part of the score that does not depend on the query."""
-        if self.kind == "dot":
-            return encoded
         projected: Tensor = encoded.new_zeros(len(encoded), 0) if self.kind == "none" else self.key(encoded)
         return projected
 
@@ -100,5 +95,4 @@ class SourceAttention(nn.Module):
         return scores
 
     def _product(self, query: Tensor, keys: Tensor) -> Tensor:
-        scores = dot_product(query, keys)
-        return scores / math.sqrt(self.hidden) if self.kind == "multiplicative" else scores
+        return dot_product(query, keys) / math.sqrt(self.hidden)
