@@ -19,14 +19,12 @@
         compute_sqrt                 1 0 0 1 0 1              ->  1 1 0
         bucket_sort                  4 1 0 4 2                ->  0 1 2 4 4
 
-`length` is the number of source tokens, as in the paper. The paper trains on lengths 1-40 and tests on 41-500
-(`--set data.test_length=41-500`); the default here tests 41-100. Lengths that do not exist are skipped: even lengths of
-`modular_arithmetic`, lengths below 3 of the binary operations and `solve_equation`, and below 2 of `missing_duplicate`.
-
-Two things differ from the paper. First, targets contain no padding and no end symbol, since models here generate an end
-symbol themselves; an empty stack is an empty target, and token accuracy divides by the longer of prediction and target.
-Second, no source occurs twice, so short lengths, which have few sources, are rarer in training than under a uniform
-distribution. One function draws the examples of each problem (app. A of the paper), given the number of source tokens.
+`length` is the number of source tokens, as in the paper, which trains on lengths 1-40 and tests on 41-500
+(`--set data.test_length=41-500`). Lengths that do not exist are skipped: even lengths of `modular_arithmetic`, lengths
+below 3 of the binary operations and `solve_equation`, and below 2 of `missing_duplicate`. Unlike in the paper, targets
+contain no padding and no end symbol, an empty stack is an empty target, and no source occurs twice, so short lengths,
+which have few sources, are rarer in training (`data.repeat_sources` draws them as often).
+One function draws the examples of each problem (app. A of the paper), given the number of source tokens.
 """
 
 import math

@@ -1,8 +1,7 @@
-"""Copy, reverse or repeat a string (Graves et al. 2014, arXiv 1410.5401, sec. 4.1).
+"""Copy or reverse a string (Graves et al. 2014, arXiv 1410.5401, sec. 4.1).
 
     c a b  ->  c a b        (copy)
     c a b  ->  b a c        (reverse)
-    c a b  ->  c a b c a b  (repeat twice)
 
 Symbols are drawn uniformly from an alphabet. These are the simplest tests of length generalisation: only length and
 content vary, so a model that fails on longer strings has failed to locate its position. With index hints (Zhou et al.
@@ -24,19 +23,17 @@ from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 
 
 class Copying(Generated):
-    """Map a random string to its copy, reverse or repetition; examples are at the top of this file."""
+    """Map a random string to its copy or reverse; examples are at the top of this file."""
 
     schemes: ClassVar = {
         "copy": "the same string",
         "reverse": "the string in reverse order",
-        "repeat": "the string, `data.repeats` times in a row",
     }
     steps = 1500
 
     class Config(GeneratedConfig):
         split: str = "copy"
         symbols: int = Field(10, ge=2, le=26, description="number of letters in the alphabet")
-        repeats: int = Field(2, ge=2, le=10, description="number of times that `repeat` repeats the string")
         index_hints: int = Field(
             0, ge=0, le=10**4, description="number of different tokens that say a symbol's place; 0: none"
         )
@@ -62,8 +59,7 @@ class Copying(Generated):
             start = random.randint(1, self.config.index_hints - length + 1)
             source = [(f"#{place}", *symbol) for place, symbol in enumerate(source, start)]
         target = source[::-1] if self.config.split == "reverse" else source
-        times = self.config.repeats if self.config.split == "repeat" else 1
-        return Drawn(tuple(chain(*source)), tuple(chain(*target)) * times)
+        return Drawn(tuple(chain(*source)), tuple(chain(*target)))
 
     def group(self, source: Tokens) -> Tokens:
         """Keep the same string with other hints together."""

@@ -1,23 +1,18 @@
-"""Count the symbols of a string in five ways: the simplest tests of keeping a number that grows with the string.
+"""Count the symbols of a string in three ways: the simplest tests of keeping a number that grows with the string.
 
     a b a c ? a  ->  2          (occurrences)
-    a a a a      ->  4          (length)
-    4            ->  a a a a    (unary)
     a b b a b    ->  odd        (parity)
     a c a b      ->  a          (majority)
 
 A Transformer can count by averaging (Bhattamishra et al. 2020, arXiv 2009.11264), but no fixed Transformer computes
 parity at every length (Hahn 2020, TACL). Recurrent networks learn parity beyond the train lengths, networks with
-attention do not (Deletang et al. 2022, arXiv 2207.02098). `length` is the number of symbols without the query; for
-`unary` it is the length of the target.
+attention do not (Deletang et al. 2022, arXiv 2207.02098). `length` is the number of symbols without the query.
 
 In `occurrences` all compositions of a string are equally likely, so counts range from zero to the whole string. The
 query is drawn independently, so the string does not predict it. In `parity` and `majority` all answers are equally
-frequent, and there are no ties. With `data.scratchpad`, the target of `parity` first has the parity of every prefix
-(Anil et al. 2022, arXiv 2207.04901).
+frequent, and there are no ties.
 """
 
-from itertools import accumulate
 from random import Random
 from string import ascii_lowercase
 from typing import ClassVar
@@ -25,7 +20,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 
 def spread(random: Random, symbols: str, length: int) -> Tokens:
@@ -36,19 +31,16 @@ def spread(random: Random, symbols: str, length: int) -> Tokens:
     return tuple(random.choices(symbols, [random.expovariate(1) for _ in symbols], k=length))
 
 
-class Counting(Scratchpad):
+class Counting(Generated):
     """Map a string to a fact about its counts; examples are at the top of this file."""
 
     schemes: ClassVar = {
         "occurrences": "how often the queried symbol occurs in a string",
-        "length": "the length of a string of one symbol; one source per length",
-        "unary": "a string of one symbol with the given length; one source per length",
         "parity": "whether a string of two symbols has an odd or an even number of b",
         "majority": "the most frequent symbol of a string",
     }
-    scheme_settings: ClassVar = {"scratchpad": ("parity",)}
 
-    class Config(ScratchpadConfig):
+    class Config(GeneratedConfig):
         split: str = "occurrences"
         train_length: LengthRange = "1-40"
         test_length: LengthRanges = "41-50,51-60"
@@ -58,29 +50,16 @@ class Counting(Scratchpad):
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         symbols = ascii_lowercase[: self.config.symbols]
-        match self.config.split:
-            case "occurrences":
-                return occurrences(spread(random, symbols, length), random.choice(symbols))
-            case "length":
-                return Drawn(("a",) * length, tuple(str(length)))
-            case "unary":
-                return Drawn(tuple(str(length)), ("a",) * length)
-            case "parity":
-                return self._parity(tuple(random.choices("ab", k=length)))
-            case _:
-                return majority(random, symbols, length)
-
-    def _parity(self, string: Tokens) -> Drawn:
-        """Map the string to the parity of the number of b; both answers are equally frequent."""
-        counts = [*accumulate(int(symbol == "b") for symbol in string)]
-        steps = tuple("odd" if count % 2 else "even" for count in counts)
-        return Drawn(string, self.with_steps(steps[-1:], lambda: steps), {"count": counts[-1], "answer": steps[-1]})
-
-
-def occurrences(string: Tokens, query: str) -> Drawn:
-    """Map the string and the query to the number of its occurrences, in decimal digits."""
-    count = string.count(query)
-    return Drawn((*string, "?", query), tuple(str(count)), {"count": count})
+        if self.config.split == "occurrences":
+            string, query = spread(random, symbols, length), random.choice(symbols)
+            count = string.count(query)
+            return Drawn((*string, "?", query), tuple(str(count)), {"count": count})
+        if self.config.split == "majority":
+            return majority(random, symbols, length)
+        string = tuple(random.choices("ab", k=length))  # both parities are equally frequent
+        count = string.count("b")
+        answer = "odd" if count % 2 else "even"
+        return Drawn(string, (answer,), {"count": count, "answer": answer})
 
 
 def majority(random: Random, symbols: str, length: int) -> Drawn | None:

@@ -3,17 +3,11 @@
 A subclass implements `draw`, which draws one example of a given length. This class adds the splits: train, validation
 and test over the train lengths, one test split per further range of lengths, and fresh examples of any length. `length`
 is the size that the task scales by, such as the symbols of a string or the digits of the larger operand.
-
-A target may start with a scratchpad, the intermediate steps before the answer (Nye et al. 2021, arXiv 2112.00114), so
-that the model can compute the answer one step at a time. Tasks that have one derive from `Scratchpad`.
-
-    b a b  ->  odd odd even : even      (parity, `data.scratchpad` on)
-    b a b  ->  even                     (off)
 """
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from random import Random
 from typing import Annotated, ClassVar, NamedTuple
@@ -22,12 +16,10 @@ from pydantic import BeforeValidator, Field
 
 from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, stable_hash
-from tfstudy.tasks.scoring import exact_match, mean
 
 MAX_MISSES = 2000  # consecutive draws without a new source after which a split counts as complete
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing
 SPANS, ONE_SPAN = "must be lengths such as 5, 1-10 or 11-15,16-20", "must be one range of lengths such as 1-10"
-ANSWER = ":"  # separates the scratchpad from the answer
 FRESH_EXAMPLES = 100  # examples that `at_length` returns
 
 
@@ -244,37 +236,3 @@ class Generated(Task):
         """Return the role that the hash assigns to a source of the train lengths."""
         fraction = stable_hash("side", self.config.seed, key) / 2**64
         return "validation" if fraction < HELD_OUT_FRACTION else "test" if fraction < 2 * HELD_OUT_FRACTION else "train"
-
-
-def answer(target: Sequence[str]) -> Tokens:
-    """Return the tokens after the scratchpad; empty if the separator is missing."""
-    target = tuple(target)
-    return target[target.index(ANSWER) + 1 :] if ANSWER in target else ()
-
-
-class ScratchpadConfig(GeneratedConfig):
-    """Settings of generated tasks that have a scratchpad (section `data`)."""
-
-    scratchpad: bool = Field(False, description="write the intermediate steps before the answer")
-
-
-class Scratchpad(Generated):
-    """A generated task whose targets may start with a scratchpad; it builds them with `with_steps`."""
-
-    Config: ClassVar[type[ScratchpadConfig]] = ScratchpadConfig
-    config: ScratchpadConfig
-
-    def with_steps(self, answer: Tokens, steps: Callable[[], Tokens]) -> Tokens:
-        """Return the target: the answer, with the steps before it if `data.scratchpad` is set."""
-        return (*steps(), ANSWER, *answer) if self.config.scratchpad else answer
-
-    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return the usual metrics of the whole target and, with a scratchpad, `answer_exact_match` of the answer.
-
-        Runs without a scratchpad have the same figure as `exact_match`.
-        """
-        scores = super().score(predictions, examples)
-        if not self.config.scratchpad:
-            return scores
-        pairs = zip(predictions, examples, strict=True)
-        return scores | {"answer_exact_match": mean(exact_match(answer(p), answer(e.target)) for p, e in pairs)}

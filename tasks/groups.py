@@ -15,7 +15,7 @@ as many elements as A5, so that the two differ in the group only.
 
 The target contains the product of every prefix, as in both papers. A decoder that generates them one after the other
 has to do only one multiplication a step. With `data.output=final`, the target is only the product of the whole
-sequence, and `data.scratchpad` writes the others before it. `length` is the number of elements.
+sequence. `length` is the number of elements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tokens
-from tfstudy.tasks.generated import Drawn, LengthRange, Scratchpad, ScratchpadConfig
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange
 
 OBJECTS = {"s3": 3, "s5": 5, "a5": 5}
 
@@ -60,7 +59,7 @@ def inversions(permutation: Sequence[int]) -> int:
     return sum(left > right for left, right in combinations(permutation, 2))
 
 
-class Groups(Scratchpad):
+class Groups(Generated):
     """Map a sequence of group elements to its product; examples are at the top of this file."""
 
     schemes: ClassVar = {
@@ -72,7 +71,7 @@ class Groups(Scratchpad):
     steps_of: ClassVar = {"lstm": 6000}
     scheme_settings: ClassVar = {"order": ("cyclic",)}
 
-    class Config(ScratchpadConfig):
+    class Config(GeneratedConfig):
         split: str = "s3"
         train_length: LengthRange = "1-10"
         output: Literal["all", "final"] = Field(
@@ -82,19 +81,12 @@ class Groups(Scratchpad):
 
     config: Config
 
-    def check(self) -> None:
-        super().check()
-        if self.config.scratchpad and self.config.output == "all":
-            raise UserError("data.scratchpad needs data.output=final: with 'all', the target is the scratchpad")
-
     def draw(self, random: Random, length: int, split: str) -> Drawn:
         group = self._group()
         elements = random.choices(range(len(group.names)), k=length)
         states = products(group, elements)
         source = tuple(group.names[element] for element in elements)
-        if self.config.output == "all":
-            return Drawn(source, states)
-        return Drawn(source, self.with_steps(states[-1:], lambda: states))
+        return Drawn(source, states if self.config.output == "all" else states[-1:])
 
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
         """Return the product up to each source token as `state`, a number of an element."""

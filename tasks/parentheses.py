@@ -3,20 +3,15 @@
     ( [ ] ) [ ]    ->  balanced       (recognition)
     ( [ ) ] [ ]    ->  unbalanced
     ( [ ] [ (      ->  ) ] )          (completion)
-    ( [ ] ) [      ->  ) ] ) - ]      (next_symbols)
 
-Strings are uniform among all strings of their length and depth (arXiv 2010.07515 bounds the depth; arXiv 1911.03329
-predicts the next symbols). `length` is the number of symbols of a prefix; for recognition, where strings have an even
-length, it is the number of *pairs*.
+Strings are uniform among all strings of their length and depth (arXiv 2010.07515 bounds the depth). `length` is the
+number of symbols of a prefix; for recognition, where strings have an even length, it is the number of *pairs*.
 
 For recognition, an unbalanced string is a balanced string with two inner symbols swapped. So the length, the count of
 each bracket, and the first and last symbol have the same distribution for both answers, and counting cannot separate
 them. Swaps that put an opening bracket next to a closing bracket of another type are avoided if possible, so pairs of
 neighbours reveal little. The swap depends only on the string, so each string has one unbalanced partner. Two strings
 can share a partner; therefore most strings are balanced where nearly all strings are drawn (up to about 5 pairs).
-
-With `data.scratchpad`, the target of recognition first lists the closing bracket that may follow each symbol, as in
-next_symbols, up to the first fault (x).
 """
 
 import re
@@ -30,11 +25,11 @@ from pydantic import Field
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tag, Tokens, stable_hash
-from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 DEEPER = "test_depth"  # test split of the train lengths with strings deeper than all in training
 MIN_PAIRS = 3  # with fewer pairs, a swap of inner symbols may leave a string balanced
-OPENING, CLOSING, NONE, WRONG = "([{<", ")]}>", "-", "x"
+OPENING, CLOSING = "([{<", ")]}>"
 PARTNER = dict(zip(OPENING, CLOSING, strict=True))
 MISMATCH = re.compile(r"\([\]}>]|\[[)}>]|\{[)\]>]|<[)\]}]")  # neighbours that no balanced string contains
 MAX_SWAPS = 30  # swaps to try on a string
@@ -78,25 +73,13 @@ def fault(string: Sequence[str]) -> str:
 
 def balanced(string: Tokens) -> bool:
     """Return whether every bracket has its partner and the last opened bracket is closed first."""
-    return follows(string)[-1] == NONE
-
-
-def follows(string: Tokens) -> Tokens:
-    """Return, for each symbol, the closing bracket that may come next, or `-`; end with `x` at the first fault.
-
-    An opening bracket may follow at any depth: the depth bounds describe the sample, not the language.
-    """
-    expected = [NONE]
-    out: list[str] = []
+    expected: list[str] = []
     for symbol in string:
         if symbol in PARTNER:
             expected.append(PARTNER[symbol])
-        elif expected[-1] != symbol:
-            return (*out, WRONG)
-        else:
-            expected.pop()
-        out.append(expected[-1])
-    return tuple(out)
+        elif not expected or expected.pop() != symbol:
+            return False
+    return not expected
 
 
 def shape(string: Tokens) -> dict[str, Tag]:
@@ -166,19 +149,17 @@ def walk(random: Random, length: int, space: Space) -> tuple[Tokens, Tokens] | N
     return tuple(string), tuple(reversed(expected))
 
 
-class Parentheses(Scratchpad):
-    """Classify, complete or continue strings of brackets; examples are at the top of this file."""
+class Parentheses(Generated):
+    """Classify or complete strings of brackets; examples are at the top of this file."""
 
     schemes: ClassVar = {
         "recognition": "whether a string is balanced; half of them have two symbols swapped; lengths are in pairs",
         "completion": "the shortest string that closes all open brackets of a prefix",
-        "next_symbols": "after each symbol of a prefix, the closing bracket that may follow, or - if none may follow",
     }
     steps = 2000
     steps_of: ClassVar = {"transformer": 6000}  # with 2000 it ends at 77 %
-    scheme_settings: ClassVar = {"scratchpad": ("recognition",)}
 
-    class Config(ScratchpadConfig):
+    class Config(GeneratedConfig):
         split: str = "recognition"
         train_length: LengthRange = "1-30"
         test_length: LengthRanges = "31-40,41-60"
@@ -221,31 +202,20 @@ class Parentheses(Scratchpad):
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         recognition = self.config.split == "recognition"
-        drawn = walk(random, 2 * length if recognition else length, self._space(split))
+        config, depth = self.config, (0, self.config.train_depth)
+        if split == DEEPER:
+            depth = (config.train_depth + 1, config.test_depth)
+        ends = range(1) if recognition else range(1, depth[1] + 1)
+        drawn = walk(random, 2 * length if recognition else length, Space(config.bracket_types, *depth, ends))
         if drawn is None:
             return None
         string, closing = drawn
         tags = shape(string + closing)
-        if recognition:
-            return self._labelled(random, string, tags)
-        return Drawn(string, closing if self.config.split == "completion" else follows(string), tags)
-
-    def _space(self, split: str) -> Space:
-        config = self.config
-        lowest, highest = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
-        ends = {"completion": range(1, highest + 1), "next_symbols": range(highest + 1)}
-        return Space(config.bracket_types, lowest, highest, ends.get(config.split, range(1)))
-
-    def _labelled(self, random: Random, string: Tokens, tags: dict[str, Tag]) -> Drawn | None:
-        """Return the string or its unbalanced partner, both with the string's tags.
-
-        Return None if the string has no partner, so that both answers keep the same counts of symbols.
-        """
-        partner = swapped(string, self.config.seed)
-        if partner is None:
+        if not recognition:
+            return Drawn(string, closing, tags)
+        partner = swapped(string, config.seed)
+        if partner is None:  # then the string is in no split, so that both answers have the same counts of symbols
             return None
-        answer, fault_ = "balanced", "none"
-        if random.random() >= 0.5:
-            string, answer, fault_ = partner, "unbalanced", fault(partner)
-        target = self.with_steps((answer,), lambda: follows(string))
-        return Drawn(string, target, {"answer": answer, "fault": fault_, **tags})
+        if random.random() < 0.5:
+            return Drawn(string, ("balanced",), {"answer": "balanced", "fault": "none", **tags})
+        return Drawn(partner, ("unbalanced",), {"answer": "unbalanced", "fault": fault(partner), **tags})

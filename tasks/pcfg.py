@@ -18,13 +18,11 @@ is the share of these pairs for which the outputs are equal, right or not; it is
 
 Only productivity tests length: with all other schemes, both ranges of lengths are trained on.
 
-The data are drawn by the grammar and not those published, so the paper's figures are no direct comparison. What is
-alike, measured on the published test set: the distributions of the number of functions (log-normal) and of the lengths
-of strings, the frequencies of functions, and the mean depth for a number of functions. What differs: lengths and depths
-are not fitted to sentences of WMT 2017 beyond this; a string may occur in several expressions (the paper's strings are
-unique); an expression is drawn again if its value has more than 256 tokens (the paper bounds the characters of the
-source, and its longest value has 736 tokens); validation and test are in distribution for each scheme, while the paper
-uses one validation set for all schemes; the default of 1,000 examples for each test set is a tenth of the paper's.
+The data are drawn by the grammar and not those published, so the paper's figures are no direct comparison. As in the
+published test set are the distributions of the number of functions (log-normal) and of the lengths of strings, the
+frequencies of functions, and the mean depth for a number of functions. What differs: a string may occur in several
+expressions, a value has at most 256 tokens (there a source has a bound, and its longest value has 736 tokens),
+validation and test are in distribution for each scheme, and a test set has 1,000 examples, a tenth of the paper's.
 """
 
 from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from tfstudy.errors import UserError, one_of, path_of, quoted
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
-from tfstudy.tasks.reading import SCAN_LINE, lines
+from tfstudy.tasks.reading import read_files
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
@@ -164,7 +164,11 @@ class Scan(Task):
 
     def __init__(self, config: Config) -> None:
         self.check_config(config)
-        sides = self._read(config) if config.root else self._generate(config)
+        if config.root:
+            sides = self._read(config)
+        else:
+            commands = zip(("train", "test"), RULES[config.split][1](config.seed), strict=True)
+            sides = {side: [_example(command, all_pairs()[command]) for command in own] for side, own in commands}
         self._split, self._shots = config.split, _shots(config.split, sides["train"])
         train, validation = hold_out(sides["train"], config.validation_fraction, config.seed, {*self._shots})
         self._examples = {"train": train, "validation": validation, "test": sides["test"]}
@@ -198,12 +202,6 @@ class Scan(Task):
         return [f"{added}, such as {quoted(' '.join(self._shots[0]))}; none of them is held out for validation"]
 
     @staticmethod
-    def _generate(config: Config) -> dict[str, list[Example]]:
-        train, test = RULES[config.split][1](config.seed)
-        pairs = all_pairs()
-        return {"train": [_example(c, pairs[c]) for c in train], "test": [_example(c, pairs[c]) for c in test]}
-
-    @staticmethod
     def _read(config: Config) -> dict[str, list[Example]]:
         sides = {side: _from_folder(config.root, config.split, side) for side in ("train", "test")}
         for side, examples in sides.items():
@@ -231,18 +229,13 @@ def _shots(split: str, train: Sequence[Example]) -> list[Tokens]:
 
 def _from_folder(root: str, split: str, side: str) -> list[Example]:
     path = path_of(root) / official()["files"][split].format(side=side)
-    texts = [*lines(path)]
-    while texts and not texts[-1].strip():
-        texts.pop()
+    table = read_files([path])
     examples = []
-    for number, line in enumerate(texts, 1):
-        match = SCAN_LINE.fullmatch(line)
-        if not match:
-            raise UserError(f"{path}:{number}: expected 'IN: <command> OUT: <actions>', but the line is {quoted(line)}")
-        command, actions = match[1], tuple(match[2].split())
+    for number, row in enumerate(table.rows, table.first):
+        command, actions = row[0], tuple(row[-1].split())
         if all_pairs().get(command) != actions:
             raise UserError(
-                f"{path}:{number}: {quoted(command)} -> {quoted(match[2])} is not a pair of the SCAN grammar; the task "
+                f"{path}:{number}: {quoted(command)} -> {quoted(row[-1])} is not a pair of the SCAN grammar; the task "
                 "`pairs` reads any pairs: tfstudy run pairs --set data.root=FOLDER"
             )
         examples.append(_example(command, actions))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.translation.text import Pair
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -25,22 +24,6 @@ MAX_SIZE = 8_000
 def size_for(pairs: int) -> int:
     """Return the number of subwords for a number of pairs: with few pairs, most of many subwords would be rare."""
     return next((size for limit, size in SIZES if pairs <= limit), MAX_SIZE)
-
-
-class Words:
-    """Words separated by spaces, not by other white space; decoding joins them with single spaces."""
-
-    def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        return [tuple(word for word in text.split(" ") if word) for text in texts]
-
-    def decode(self, tokens: Sequence[str]) -> str:
-        return " ".join(tokens)
-
-    def readable(self, token: str) -> str:
-        return token
-
-    def vocabulary(self) -> None:
-        """Return None: the number of words is not limited."""
 
 
 class Subwords:
@@ -83,9 +66,6 @@ class Subwords:
         return str(self._tokenizer.to_str())
 
 
-Coder = Words | Subwords  # a conversion from text to tokens without spaces, and back
-
-
 def learn(texts: Iterable[str], size: int) -> Subwords:
     """Learn at most `size` subwords: the bytes, and merges of neighbours that occur at least twice."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -99,11 +79,3 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
     trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return Subwords(tokenizer)
-
-
-def coder_for(pairs: Sequence[Pair], size: int) -> Coder:
-    """Return a coder of the sources and the targets; size -1 means `size_for`, 0 means whole words."""
-    if size == 0:
-        return Words()
-    texts = [*(pair.source for pair in pairs), *(pair.target for pair in pairs)]
-    return learn(texts, size_for(len(pairs)) if size < 0 else size)

@@ -11,47 +11,30 @@ P19-1021) show how much the settings matter with few pairs.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.tasks.base import Example, Task, TaskConfig, Tokens
+from tfstudy.tasks.base import Example, TaskConfig, Tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
-from tfstudy.tasks.scoring import mean, same_text, token_accuracy
-from tfstudy.tasks.translation.phenomena import phenomena
-from tfstudy.tasks.translation.subwords import BYTES, Subwords, Words, coder_for
-from tfstudy.tasks.translation.text import (
-    FAULTS,
-    LEFT_OUT,
-    TRAIN_PAIRS,
-    Pair,
-    embedded,
-    from_corpus,
-    listed,
-    overlaps,
-)
-from tfstudy.tasks.translation.words import (
-    Seen,
-    bleu_tokenizer,
-    is_unspaced_language,
-    unspaced_targets,
-    word_scores,
-    words,
-)
+from tfstudy.tasks.scoring import is_unspaced, mean, same_text, token_accuracy
+from tfstudy.tasks.translation.subwords import BYTES, Subwords, learn, size_for
+from tfstudy.tasks.translation.text import FAULTS, LEFT_OUT, TRAIN_PAIRS, Pair, embedded, from_corpus, listed
 
 LARGEST = 10**8  # number of pairs, as of the examples of other tasks
 
 # Settings that have no effect on the embedded languages.
-CORPUS_ONLY = (
-    *FilesConfig.__annotations__,
-    *("source_language", "target_language", "subset_seed", "clean"),
-)
-KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
-LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
+CORPUS_ONLY = (*FilesConfig.__annotations__, "source_language", "target_language", "clean")
 EVALUATED = 32  # times as many subwords may a held-out sentence have
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
+UNSPACED = {  # languages written without spaces between words, and the tokenizer of sacreBLEU for each
+    **dict.fromkeys(
+        ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
+    ),
+    **dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh"),
+}
+SAMPLE = 100  # train pairs whose script decides if the language is not known
 
 
 class TranslationConfig(FilesConfig):
@@ -65,13 +48,11 @@ class TranslationConfig(FilesConfig):
     train_pairs: int = Field(
         0, ge=0, le=LARGEST, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
     )
-    subset_seed: int = Field(0, ge=0, lt=2**63, description="seed of the subset of a corpus; subsets are nested")
     clean: bool = Field(
         False,
         description="leave out train pairs with a fault: an empty side, one side with over 9 times the words of the "
         "other (Moses), equal sides, a duplicate",
     )
-    drop_overlap: bool = Field(True, description="leave out train pairs whose source or target occurs in another split")
     max_train_length: int = Field(
         0, ge=0, description="maximum source words in training; longer pairs become test splits; 0: no limit"
     )
@@ -79,7 +60,7 @@ class TranslationConfig(FilesConfig):
         0, ge=0, description="maximum subwords of a train source or target; longer pairs are left out; 0: 256"
     )
     subword_vocab_size: int = Field(
-        -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
+        -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs"
     )
 
 
@@ -98,24 +79,23 @@ class Translation(CorpusTask):
         self.check_config(config)
         self.config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
-        self._known = text.train[:KNOWN_PAIRS]
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
-        self._coder = coder_for(train, config.subword_vocab_size)
+        size = size_for(len(train)) if config.subword_vocab_size < 0 else config.subword_vocab_size
+        self._subwords = learn([*(pair.source for pair in train), *(pair.target for pair in train)], size)
+        self._bleu_tokenizer = bleu_tokenizer(config.target_language, text.train)
         encoded = zip(train, self._encode(train), strict=True)
         pairs = [(pair, e) for pair, e in encoded if max(len(e.source), len(e.target)) <= self._most]
         if not pairs:
             raise UserError(f"no train pair is left: all have more than {self._most} subwords (data.max_subwords)")
         self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(own) for split, own in text.held_out.items()}
-        subwords = self._coder.vocabulary()
-        self._vocabulary = (subwords, subwords) if subwords else Task.vocabulary(self)
+        self._vocabulary = self._subwords.vocabulary(), self._subwords.vocabulary()
         for split in text.held_out:
             self._check_length(split)
         self._unused = text.notes.get("unused", {})
         self._notes = {
             **text.notes,
             "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
-            "overlap": overlaps([pair for pair, _ in pairs], text.held_out),
             "sizes": {split: _sizes(examples) for split, examples in self._examples.items()},
             "vocabulary": dict(zip(("source", "target"), map(len, self.vocabulary()), strict=True)),
         }
@@ -124,8 +104,8 @@ class Translation(CorpusTask):
     def check_config(cls, config: TaskConfig) -> None:
         super().check_config(config)
         assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
-        if 0 < (size := config.subword_vocab_size) < BYTES:
-            raise UserError(f"data.subword_vocab_size must be -1, 0 or at least {BYTES} (all bytes), but is {size}")
+        if 0 <= (size := config.subword_vocab_size) < BYTES:
+            raise UserError(f"data.subword_vocab_size must be -1 or at least {BYTES} (all bytes), but is {size}")
         if config.split == "embedded":
             for key in CORPUS_ONLY:
                 if getattr(config, key) != type(config).model_fields[key].default:
@@ -134,35 +114,31 @@ class Translation(CorpusTask):
         cls.check_files("split scheme 'corpus'", config)
         if config.source_language and config.source_language == config.target_language:
             raise UserError(f"data.source_language and data.target_language are both '{config.source_language}'")
-        if config.seed:
-            raise UserError("data.seed is for the embedded languages; data.subset_seed selects the pairs of a corpus")
 
     def tokens(self, text: str) -> Tokens:
-        return self._coder.encode([text])[0]
+        return self._subwords.encode([text])[0]
 
     def target_tokens(self, text: str) -> Tokens:
         return self.tokens(text)
 
     def text(self, tokens: Tokens) -> str:
-        return self._coder.decode(tokens)
+        return self._subwords.decode(tokens)
 
     def readable(self, token: str) -> str:
-        return self._coder.readable(token)
+        return self._subwords.readable(token)
 
     def files(self) -> dict[str, str]:
         """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
-        tokenizer = {"tokenizer.json": self._coder.json()} if isinstance(self._coder, Subwords) else {}
-        return tokenizer | (super().files() if self.config.split == "corpus" else {})
+        corpus = super().files() if self.config.split == "corpus" else {}
+        return {"tokenizer.json": self._subwords.json(), **corpus}
 
     def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
-        if not self.config.subword_vocab_size:
-            self._coder = Words()
-        elif "tokenizer.json" in files:
-            self._coder = Subwords.read(files["tokenizer.json"])
-        return "_coder" in vars(self)
+        if "tokenizer.json" in files:
+            self._subwords = Subwords.read(files["tokenizer.json"])
+        return "tokenizer.json" in files
 
     def notes(self) -> dict[str, Any]:
-        """Return sizes, the commit on the hub, faults by split, train pairs left out, and overlaps between splits."""
+        """Return sizes, the commit on the hub, faults by split, and train pairs left out."""
         return self._notes
 
     def remarks(self) -> Sequence[str]:
@@ -187,12 +163,12 @@ class Translation(CorpusTask):
         return {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return corpus BLEU, chrF and exact match of the text, token accuracy of the tokens, and scores by words.
+        """Return corpus BLEU, chrF and exact match of the text, and token accuracy of the tokens.
 
         BLEU uses up to four-grams, so it is 0 if all targets have fewer words, as in a slice of short sentences.
         """
         predicted, targets = [self.text(p) for p in predictions], [self.text(e.target) for e in examples]
-        scores = {
+        return {
             # If all sentences are correct, BLEU exceeds 100 by a rounding error.
             name: min(1.0, metric.corpus_score(predicted, [targets]).score / 100) if targets else float("nan")
             for name, metric in self._metrics().items()
@@ -200,37 +176,20 @@ class Translation(CorpusTask):
             "exact_match": mean(map(float, map(same_text, targets, predicted))),
             "token_accuracy": mean(token_accuracy(p, e.target) for p, e in zip(predictions, examples, strict=True)),
         }
-        if self.config.split == "embedded":
-            return scores | phenomena([text.split() for text in predicted], [text.split() for text in targets])
-        if self._seen.words:
-            sources = [self._coder.decode(e.source) for e in examples]
-            long = 2 if is_unspaced_language(self.config.target_language) else LONG
-            scores |= word_scores(zip(sources, predicted, targets, strict=True), self._seen, long)
-        return scores
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
         """Return the sources as predictions, as target tokens: what copying scores."""
-        return {"copy": self._coder.encode([self._coder.decode(e.source) for e in self.examples(split)])}
-
-    @cached_property
-    def _seen(self) -> Seen:
-        """Return what the first train pairs have, by which outputs are scored; nothing if spaces separate no words."""
-        unspaced = is_unspaced_language(self.config.target_language) or unspaced_targets(self._known)
-        if unspaced and 2 * sum(" " in pair.target.strip() for pair in self._known) < len(self._known):
-            return Seen(set(), set())
-        known = {word for pair in self._known for text in pair[:2] for word in words(text.lower())}
-        return Seen(known, {self.text(e.target).lower() for e in self._examples["train"][:KNOWN_PAIRS]})
+        return {"copy": self._subwords.encode([self._subwords.decode(e.source) for e in self.examples(split)])}
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
 
         # `force`: no warning at every slice if the text of a corpus is tokenised.
-        tokenizer = bleu_tokenizer(self.config.target_language, self._known)
-        return {"bleu": BLEU(tokenize=tokenizer, force=True), "chrf": CHRF()}
+        return {"bleu": BLEU(tokenize=self._bleu_tokenizer, force=True), "chrf": CHRF()}
 
     def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
-        sources, targets = map(self._coder.encode, ([p.source for p in pairs], [p.target for p in pairs]))
+        sources, targets = map(self._subwords.encode, ([p.source for p in pairs], [p.target for p in pairs]))
         return [Example(s, t, pair.tags) for s, t, pair in zip(sources, targets, pairs, strict=True)]
 
     def _check_length(self, split: str) -> None:
@@ -256,3 +215,9 @@ def _sizes(examples: Sequence[Example]) -> dict[str, int]:
         "source_tokens": sum(len(e.source) for e in examples),
         "target_tokens": sum(len(e.target) for e in examples),
     }
+
+
+def bleu_tokenizer(language: str, train: Sequence[Pair]) -> str:
+    """Return the name of the tokenizer of sacreBLEU, by the language (`ja`, `JA`, `ja_JP`) or the script of targets."""
+    unspaced = is_unspaced("".join(pair.target for pair in train[:SAMPLE]))
+    return UNSPACED.get(language.lower().replace("_", "-").partition("-")[0], "char" if unspaced else "13a")

@@ -79,8 +79,7 @@ def embedded(config: "TranslationConfig") -> Text:
     number, limit = config.train_pairs or TRAIN_PAIRS, config.max_train_length
     sizes = EVAL_PAIRS | dict.fromkeys(synthetic.TESTS, CONSTRUCTION_PAIRS)
     held_out = _embedded_held_out(config.seed, **sizes)
-    candidates = _drawn("train", range(20 * number), config.seed)
-    train, _, left_out = choose(candidates, held_out if config.drop_overlap else {}, limit, number)
+    train, _, left_out = choose(_drawn("train", range(20 * number), config.seed), held_out, limit, number)
     if len(train) < number:
         raise UserError(f"data.max_train_length={limit} leaves {len(train):,} of {number:,} train pairs")
     longer = _drawn("test", range(EVAL_PAIRS["test"], 6 * EVAL_PAIRS["test"]), config.seed) if limit else ()
@@ -109,29 +108,30 @@ def from_corpus(config: "TranslationConfig") -> Text:
             split.check_no_empty(name, "; data.clean=true leaves them out")
     pairs = {name: [*map(pair_of, split.sources, split.targets)] for name, split in splits.items()}
     found = {name: [*faults(own)] for name, own in pairs.items()}
-    train, cleaned = pairs.pop("train"), dict[str, int]()
+    train, cleaned = pairs.pop("train"), Counter[str]()
     if config.clean:
-        cleaned = dict.fromkeys(FAULTS, 0) | Counter(names[0] for names in found["train"] if names)
+        cleaned = Counter(names[0] for names in found["train"] if names)
         train = [pair for pair, names in zip(train, found["train"], strict=True) if not names]
-    candidates = shuffled(train, config.subset_seed)
-    kept, longer, left_out = choose(candidates, pairs if config.drop_overlap else {}, config.max_train_length)
+    kept, longer, left_out = choose(shuffled(train, config.seed), pairs, config.max_train_length)
     left_out |= cleaned
-    _check_size(config, len(kept), len(found["train"]), left_out)
-    faulty = {
-        name: {fault: [number for number, names in enumerate(own) if fault in names] for fault in FAULTS}
+    reasons = listed(left_out, LEFT_OUT) or "none"
+    if not kept:
+        raise UserError(f"no train pair is left of {len(found['train']):,} (left out: {reasons})")
+    if len(kept) < config.train_pairs:
+        raise UserError(
+            f"data.train_pairs must be at most {len(kept):,}, the number of train pairs (left out: {reasons}), "
+            f"but is {config.train_pairs:,}"
+        )
+    faulty = {  # numbers of lines or rows
+        name: {fault: [n for n, names in enumerate(own, splits[name].first) if fault in names] for fault in FAULTS}
         for name, own in found.items()
     }
     notes = {
         "commit": commit,
-        "quality": {name: {fault: len(numbers) for fault, numbers in own.items()} for name, own in faulty.items()},
-        "faulty": {  # numbers of lines or rows
-            name: {
-                fault: [splits[name].first + number for number in numbers[:PLACES]] for fault, numbers in own.items()
-            }
-            for name, own in faulty.items()
-        },
+        "quality": {name: {fault: len(lines) for fault, lines in own.items()} for name, own in faulty.items()},
+        "faulty": {name: {fault: lines[:PLACES] for fault, lines in own.items()} for name, own in faulty.items()},
         "left_out": left_out,
-        "unused": {**unused},
+        "unused": unused,
     }
     return Text(kept, split_by_length(pairs, config.max_train_length, longer, kept), notes)
 
@@ -169,18 +169,6 @@ def _words(text: str) -> int:
         return len(text.split())
     rest, characters = UNSPACED_SCRIPTS.subn(" ", text)
     return len(rest.split()) + (characters + 1) // 2
-
-
-def _check_size(config: "TranslationConfig", remaining: int, total: int, left_out: Mapping[str, int]) -> None:
-    """Raise `UserError` if the corpus has fewer train pairs than the config asks for."""
-    reasons = listed(left_out, LEFT_OUT) or "none"
-    if not remaining:
-        raise UserError(f"no train pair is left of {total:,} (left out: {reasons})")
-    if remaining < config.train_pairs:
-        raise UserError(
-            f"data.train_pairs must be at most {remaining:,}, the number of train pairs (left out: {reasons}), "
-            f"but is {config.train_pairs:,}"
-        )
 
 
 def listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
@@ -232,22 +220,8 @@ def split_by_length(
     for name in splits.keys() & {"validation", "test"}:
         splits[name] = [pair for pair in splits[name] if pair.length <= max_length]
     for name, (lower, upper) in LONGER.items():
-        splits[name] = [pair for pair in distinct if lower * max_length < pair.length <= upper * max_length]
-        splits[name] = splits[name][:MAX_LONGER]
+        longer_ones = (pair for pair in distinct if lower * max_length < pair.length <= upper * max_length)
+        splits[name] = [*longer_ones][:MAX_LONGER]
     if not any(splits[name] for name in LONGER):
         raise UserError(f"data.max_train_length={max_length}: no source of the test split is longer")
     return {name: pairs for name, pairs in splits.items() if pairs}
-
-
-def overlaps(train: Iterable[Pair], held_out: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int]]:
-    """Return, per held-out split, how many of its sources, targets and pairs occur in train."""
-    known = {pair[:2] for pair in train}
-    sources, targets = {source for source, _ in known}, {target for _, target in known}
-    return {
-        name: {
-            "sources": sum(pair.source in sources for pair in pairs),
-            "targets": sum(pair.target in targets for pair in pairs),
-            "pairs": sum(pair[:2] in known for pair in pairs),
-        }
-        for name, pairs in held_out.items()
-    }

@@ -50,13 +50,21 @@ def test_lines_of_scan_and_a_header_with_tags_are_read(tmp_path):
 
 
 def test_further_columns_are_tags_and_other_files_are_test_sets_of_their_own_name(tmp_path):
-    rows = {"train.tsv": ROWS, "dev.tsv": TEST, "gen.tsv": TEST, "test.tsv": TEST, "long-ones.tsv": TEST}
+    rows = {
+        "train.tsv": ROWS,
+        "train_100.tsv": ROWS[:1],
+        "dev.tsv": TEST,
+        "gen.tsv": TEST,
+        "test.tsv": TEST,
+        "long-ones.tsv": TEST,
+    }
     root = write(tmp_path, {name: tsv(own) for name, own in rows.items()} | {"README.md": "about", "x.txt": "a\n"})
     task = made(root, columns="source,target,kind")
     assert task.splits() == ("train", "validation", ("test", "gen", "long_ones"))
     assert [e.tags["kind"] for e in task.examples("train")] == ["verb", "turn", "verb"]
     assert task.remarks()[0] == (
-        "not used: README.md (no format that is read), x.txt (one column, and no parallel file)"
+        "not used: README.md (no format that is read), train_100.tsv (train.tsv is the train split), "
+        "x.txt (one column, and no parallel file)"
     )
     assert json.loads(json.dumps(task.notes())) == task.notes()
     other = made(root, columns="kind:target:source", roles="gen.tsv=none,long-ones.tsv=validation,dev.tsv=my_test")
@@ -78,13 +86,6 @@ def test_a_file_is_for_the_split_that_its_name_says():
         "Testing-long.tsv": "testing_long", "contest.tsv": "contest",
     }  # fmt: skip
     assert {name: role_of(name) for name in roles} == roles
-
-
-def test_the_whole_file_is_train_beside_a_part_of_it(tmp_path):
-    files = {"train.tsv": tsv(ROWS), "train_100.tsv": tsv(ROWS[:1]), "test.tsv": tsv(TEST)}
-    task = made(write(tmp_path, files))
-    assert len(task.examples("train")) == 3
-    assert "train_100.tsv (train.tsv is the train split)" in task.remarks()[0]
 
 
 def test_features_follow_the_source_as_tokens_of_their_own(tmp_path):

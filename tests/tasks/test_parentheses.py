@@ -131,26 +131,6 @@ def test_a_completion_is_the_shortest_that_balances_a_prefix(types):
             assert len(source) == tags["length"]
 
 
-@pytest.mark.parametrize("types", [1, 4])
-def test_next_symbols_are_the_closing_brackets_that_may_follow(types):
-    task = made("next_symbols", bracket_types=types)
-    for part in ("train", "test_depth"):
-        for source, target, tags in task.examples(part)[:100]:
-            for i in range(tags["length"]):
-                allowed = [c for _, c in PAIRS if begins((*source[: i + 1], c))]
-                assert [target[i]] == (allowed or ["-"])
-            assert len(target) == len(source) == tags["length"]
-
-
-def test_steps_of_recognition_are_the_brackets_that_may_follow_up_to_the_first_fault():
-    for example in made(scratchpad=True).examples("train"):
-        *steps, _, answer = example.target
-        for i, step in enumerate(steps):
-            left = rest(example.source[: i + 1])
-            assert step == ("x" if set(left) & set(")]") else dict(PAIRS)[left[-1]] if left else "-")
-        assert (answer == "balanced") == (steps[-1] == "-" and len(steps) == len(example.source))
-
-
 def test_only_the_split_of_deeper_strings_is_deeper():
     tasks = [made(split, train_depth=4, test_depth=6) for split in Parentheses.split_schemes()]
     for task, part in [(one, part) for one in tasks for part in one.splits().all]:

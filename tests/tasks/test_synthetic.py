@@ -1,15 +1,12 @@
-"""The synthetic languages: sentences follow the grammar, train lacks the held-out constructions; scores by marks."""
+"""The synthetic languages: sentences follow the grammar, train lacks the held-out constructions."""
 
 import hashlib
 import re
 from itertools import pairwise
-from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tfstudy.tasks.translation import grammar, phenomena
+from tfstudy.tasks.translation import grammar
 from tfstudy.tasks.translation.synthetic import TESTS, pair
 
 NOUNS = {noun.source: noun for noun in grammar.NOUNS + grammar.NAMES}
@@ -39,12 +36,6 @@ def train():
 @pytest.fixture(scope="module")
 def constructed():
     return {split: [pair(split, i, 0) for i in range(120)] for split in TESTS}
-
-
-def stem_of(word):
-    """The stem of a target word: what is left of it without prefixes, up to where it is a stem."""
-    rest = re.sub("^(oz)?([aeiu][lbr])?", "", word)
-    return next((rest[:n] for n in range(1, len(rest) + 1) if rest[:n] in STEMS), None)
 
 
 def after(stem, suffix):
@@ -183,90 +174,3 @@ def test_each_test_has_its_own_construction_and_no_other(constructed):
         assert {frozenset(constructions(found.source)) for found in pairs} == {frozenset({split})}
         assert max(len(found.source) for found in pairs) <= 24
         assert max(found.tags["depth"] for found in pairs) <= 4
-
-
-# Scores
-
-
-def golds(pairs):
-    return [pair.target for pair in pairs]
-
-
-def test_phenomena_are_perfect_on_the_gold_targets(train, constructed):
-    for pairs in (train[:500], *constructed.values()):
-        assert set(phenomena.phenomena(golds(pairs), golds(pairs)).values()) == {1.0}
-
-
-def test_a_score_of_which_the_targets_have_no_case_is_left_out(train):
-    for found in train[:200]:
-        assert set(phenomena.phenomena([found.target], [found.target]).values()) == {1.0}
-    verbs_only = phenomena.phenomena([("wom",)], [("wom",)])
-    assert "order" not in verbs_only
-    assert verbs_only["form_recall"] == 1
-
-
-def damaged(word, pattern, replacement):
-    """A word with a match of the pattern replaced, where the stem is between `/` and `-`."""
-    stem = stem_of(word) or word
-    prefix, _, suffix = word.partition(stem)
-    return re.sub(pattern, replacement, f"{prefix}/{stem}-{suffix}").replace("/", "").replace("-", "")
-
-
-def test_a_wrong_mark_lowers_its_own_score_and_that_of_forms(train):
-    wanted = golds(train[:1000])
-    for pattern, replacement, lower in (
-        ("-lar", "-bos", "number"),
-        ("-ler", "-lar", "harmony"),
-        ("-t[ui]$", "-", "case"),
-        ("^(oz)?i(?=[lbr]/)", "\\1u", "verb_agreement"),
-        ("-mub$", "-mur", "adjective_agreement"),
-        ("^oz", "", "negation"),
-        ("z[ae]$", "", "mood"),
-        ("-ros", "-du", "tense"),
-    ):
-        found = [tuple(damaged(word, pattern, replacement) for word in gold) for gold in wanted]
-        scores = phenomena.phenomena(found, wanted)
-        assert {name for name, value in scores.items() if value < 1} == {"form_recall", lower}
-
-
-def test_order_is_the_fraction_of_pairs_in_order_and_the_only_score_of_it(train):
-    random, wanted = Random(0), golds(train[:1000])
-    scores = phenomena.phenomena([random.sample(gold, len(gold)) for gold in wanted], wanted)
-    assert 0.4 < scores.pop("order") < 0.6
-    assert set(scores.values()) == {1.0}
-    gold = ("meb", "pyl", "wom", "hes")
-    assert phenomena.phenomena([("wom", "meb", "pyl")], [gold])["order"] == pytest.approx(1 / 3)
-    assert phenomena.phenomena([gold[::-1]], [gold])["order"] == 0
-
-
-@given(
-    st.sampled_from(grammar.NOUNS + grammar.NAMES + grammar.PRONOUNS),
-    st.sampled_from(["singular", "dual", "plural"]),
-    st.sampled_from(["nominative", "accusative", "genitive", "dative", "locative"]),
-)
-def test_a_noun_is_analysed_as_it_was_formed(noun, number, case):
-    found = phenomena.analyse(grammar.noun_form(noun, number, case))
-    assert (found.lemma, dict(found.marks)) == (noun.stem.text, {"number": number, "case": case})
-
-
-agreements = st.tuples(st.integers(0, 3), st.sampled_from(["singular", "dual", "plural"]))
-
-
-@given(st.sampled_from(grammar.VERBS), st.sampled_from(["past", "present", "future"]), st.booleans(), agreements,
-       st.none() | agreements, st.sampled_from(["main", "relative", "conditional"]))  # fmt: skip
-def test_a_verb_is_analysed_as_it_was_formed(verb, tense, negative, subject, object_, mood):
-    found = phenomena.analyse(grammar.verb_form(verb, tense, negative, subject, object_, mood))
-    assert found.lemma in [stem.text for stem in verb.senses]
-    assert dict(found.marks) == {
-        "verb_agreement": (object_, *subject),
-        "tense": tense,
-        "negation": (negative, negative),
-        "mood": mood,
-    }
-
-
-@given(st.text(max_size=8), st.sampled_from(["", "oz", "meb", "il", "hom", "Mibir"]))
-def test_an_unknown_form_has_no_marks_and_no_wrong_lemma(text, beginning):
-    found = phenomena.analyse(beginning + "q" + text)
-    assert not found.marks
-    assert found.lemma in (beginning + "q" + text, beginning)

@@ -67,7 +67,7 @@ def _check_name(kind: str, name: str) -> None:
     """`UserError` for a name that is taken, that Python could not import, or that hides or is hidden by a module."""
     from tfstudy import models, tasks
 
-    registry = tasks.get_registry() if kind == "task" else models.REGISTRY
+    registry = tasks.REGISTRY if kind == "task" else models.REGISTRY
     if not NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("test_"):
         raise UserError(
             f"the name must be a name in Python such as my_{kind}, of small letters, digits and '_' and not a keyword, "

@@ -27,10 +27,15 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.max_edit_distance": 3,  # of parentheses
     "data.test_digits": 0,  # of sorting
     "data.test_symbols": 0,
+    "data.modulus": 7,  # of arithmetic
+    "data.repeats": 2,  # of copying
+    "data.scratchpad": False,
     "data.bleu_tokenizer": "auto",  # of translation, and the next
+    "data.drop_overlap": True,
     "data.lowercase": False,
     "data.reverse": False,
     "data.shared_subwords": True,
+    "data.subset_seed": 0,
     "data.subword_pairs": 0,
     "model.activation_dropout": None,  # of the Transformer
     "model.attention": "full",
