@@ -142,9 +142,9 @@ def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
     """A hundred comparisons of 4 rows of which none dropped: about one in forty fails, as the test has two sides."""
     [then] = read_baseline(kept(tmp_path, capsys))
     [row] = rows(tmp_path / "results" / "then")
-    draw, failed = np.random.default_rng(0), 0
-    for _ in range(100):
-        drawn = np.array(list(then.each_seed.values())) + draw.normal(0, 4, (4, 5))
-        baseline = [msgspec.structs.replace(then, each_seed=dict(enumerate(figures))) for figures in drawn]
+    drawn = np.array(list(then.each_seed.values())) + np.random.default_rng(0).normal(0, 4, (100, 4, 5))
+    failed = 0
+    for figures in drawn:
+        baseline = [msgspec.structs.replace(then, each_seed=dict(enumerate(own))) for own in figures]
         failed += any(outcome.state == WORSE for outcome in compare(baseline, [row], 0.0))
     assert failed <= 9  # 2.5 and four standard errors

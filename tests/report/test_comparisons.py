@@ -67,7 +67,7 @@ def study_table(folder, means, seeds=4, splits=("length",)):
     """The table of a study of architectures with these means, which vary by two points over seeds."""
     made = []
     for split in splits:
-        for arch, mean in means[split].items() if split in means else means.items():
+        for arch, mean in means.get(split, means).items():
             names = {"arch": arch, "split": split, "experiment": f"{split}{arch}"}
             made += [result(seed, mean + seed / 200, run=f"{split}{arch}{seed}", **names) for seed in range(seeds)]
     study = read_finished_runs(write(folder / "study", *made))
@@ -86,29 +86,17 @@ def pairs_in_words(sentence):
 
 def pairs_in_groups(table):
     """The same by the letters of the table: lines on the same examples that share none, the higher one first."""
-    return {
-        (one.split, one.arch, other.arch)
-        for one, other in permutations(rows_of(table.rows), 2)
-        if one.place == other.place
-        and one.group
-        and other.group
-        and not set(one.group) & set(other.group)
-        and one.mean > other.mean
-    }
+    pairs = [(a, b) for a, b in permutations(rows_of(table.rows), 2) if a.place == b.place and a.mean > b.mean]
+    return {(a.split, a.arch, b.arch) for a, b in pairs if a.group and b.group and not {*a.group} & {*b.group}}
 
 
 @pytest.mark.parametrize("draw", range(4))
 def test_the_verdict_has_exactly_the_differences_of_the_groups(tmp_path, draw):
-    random = Random(draw)
-    splits = ("length", "simple", "addprim_jump")
-    means = {
-        split: {arch: random.choice((0.1, 0.12, 0.15, 0.6)) for arch in ("lstm", "cnn", "transformer")}
-        for split in splits
-    }
+    random, splits, archs = Random(draw), ("length", "simple", "addprim_jump"), ("lstm", "cnn", "transformer")
+    means = {split: {arch: random.choice((0.1, 0.12, 0.15, 0.6)) for arch in archs} for split in splits}
     table = study_table(tmp_path, means, splits=splits)
     first, second, _ = verdict(table)
-    known = pairs_in_groups(table)
-    assert pairs_in_words(first) == known
+    assert pairs_in_words(first) == pairs_in_groups(table)
     still_open = (table.pairs["tested"] & ~table.pairs["significant"]).sum()
     counted = re.search(r"(\d+) of (\d+) comparisons are open", second)
     assert (int(counted[1]), int(counted[2])) == (still_open, 9) if counted else still_open in (0, 9)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfstudy.analysis import estimates, summary
 from tfstudy.analysis.claim_files import CONDITION_KEYS, ROWS, Claim, Selector, Statement
 from tfstudy.analysis.estimates import Estimate
-from tfstudy.analysis.frame import RunRecord, Study, as_frame
+from tfstudy.analysis.frame import Study, as_frame
 from tfstudy.analysis.labels import IMPLIED, Condition, closest, distance
 from tfstudy.analysis.published import AGREES, DIFFERS, figure_of, judge_figure
 from tfstudy.analysis.stats import ALPHA, EXACT, fewest_values, q_values
@@ -51,9 +51,14 @@ def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: 
     known: list[Condition] = []
     comparisons: dict[tuple[str, str, str], Any] = {}
     compared = {(one.of["task"], one.metric) for claim in claims for one in claim.statements if one.compares}
+    sides = [side for claim in claims for one in claim.statements for side in (one.of, one.minus) if "task" in side]
+    tagged = sorted({(side["tag"], side["task"]) for side in sides if side["tag"]})
     for study in (study for study in studies if study.runs):
         whole = summary.conditions(study.runs)
-        known += _candidates(claims, study.runs, summary.rows_of(whole))
+        known += summary.rows_of(whole)
+        for tag, task in tagged:  # a condition for each value of a tag that a statement names
+            own = [run for run in study.runs if run.result.task == task]
+            known += summary.rows_of(summary.conditions(own, tag))
         main = dict(zip(whole["task"], whole["metric"], strict=True))
         others = [main | {task: metric} for task, metric in compared if main.get(task, metric) != metric]
         for frame in (whole, *(summary.with_metrics(whole, metrics) for metrics in others)):
@@ -131,19 +136,6 @@ def decide(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # Conditions of a statement: selected by name and settings, never by their results
-
-
-def _candidates(claims: Iterable[Claim], runs: Sequence[RunRecord], whole: Sequence[Condition]) -> list[Condition]:
-    """Return the conditions of a study that claims may be about: on `whole` test sets, and by the tags they name."""
-    by_tag: dict[str, set[tuple[str, str]]] = {"": set()}  # the tasks and split schemes that are named with each tag
-    for statement in (statement for claim in claims for statement in claim.statements if not statement.over):
-        for selector in filter(None, (statement.of, statement.minus)):
-            by_tag.setdefault(selector.get("tag", ""), set()).add((selector["task"], selector["split"]))
-    out = [condition for condition in whole if (condition.task, condition.split) in by_tag[""]]
-    for tag in sorted(by_tag.keys() - {""}):
-        own = [run for run in runs if (run.result.task, run.result.split) in by_tag[tag]]
-        out += summary.rows_of(summary.conditions(own, tag))
-    return out
 
 
 def select_conditions(
