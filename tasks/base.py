@@ -1,11 +1,9 @@
 """The task contract: named splits of examples, each a source, a target and tags. Also checksums and files."""
 
 import hashlib
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -286,34 +284,3 @@ def hold_out(
     candidates = (s for s, n in count.items() if n == 1 and s not in keep)
     validation = {s for s in candidates if stable_hash("validation", seed, s) < threshold}
     return [e for e in train if e.source not in validation], [e for e in train if e.source in validation]
-
-
-def write_examples(task: Task, out: Path, format_: str) -> list[Path]:
-    """Write one jsonl or parquet file per split to the new folder `out`, and return their paths.
-
-    The columns are source and target (text) and the tags. On an error no folder is left.
-    """
-    from pandas import DataFrame
-
-    one_of("format", format_, ("jsonl", "parquet"))
-    if out.exists():
-        raise UserError(f"--out: {out} already exists")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
-            folder = Path(temporary) / out.name
-            folder.mkdir()
-            for split in task.splits().all:
-                examples = task.examples(split)
-                rows = DataFrame(
-                    {"source": task.text(e.source), "target": task.text(e.target), **e.tags} for e in examples
-                )
-                path = folder / f"{split}.{format_}"
-                if format_ == "parquet":
-                    rows.to_parquet(path)
-                else:
-                    rows.to_json(path, orient="records", lines=True, force_ascii=False)
-            folder.rename(out)
-    except OSError as error:
-        raise UserError(f"can't write to {out}: {error.strerror or error}") from None
-    return sorted(out.iterdir())

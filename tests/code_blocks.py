@@ -1,4 +1,4 @@
-"""The code blocks of the documents, and how commands and files of YAML are checked without executing them."""
+"""The code blocks of the documents, and how commands are checked without executing them."""
 
 import contextlib
 import json
@@ -12,15 +12,9 @@ from typing import Any, NamedTuple
 import typer
 
 from tests.committed import ROOT
-from tfstudy import models
-from tfstudy.analysis.claim_files import parse_claim
 from tfstudy.cli import app
 from tfstudy.cli.runs import requested
-from tfstudy.config.resolve import resolve
-from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import merge
-from tfstudy.grids.spec import KEYS as GRID_KEYS
-from tfstudy.grids.spec import load_grid, validated
+from tfstudy.grids.spec import load_grid
 
 PLACEHOLDER = re.compile(r"(?<![a-z_])[A-Z]{2,}(?![a-z])|\$|\.\.\.|^[A-Z]$")
 FENCE = re.compile(r"^(\s*)(```+)\s*([\w-]*)(.*)$")
@@ -130,31 +124,6 @@ def check_values(command: Any, values: dict[str, Any]) -> None:
     """Resolve the config of `run` and `config`; find the grid of `grid`."""
     if command.name in ("run", "config") and values["task"] and not values["config"] and ":" not in values["preset"]:
         named = {key: values[key] for key in ("task", "arch", "preset", "split", "seed", "smoke")}
-        requested(**named, file=values["config"], assignments=values["set_"]).resolve()
+        requested(**named, file=values["config"], assignments=values["set_"])
     if command.name == "grid" and values.get("name") and not str(values["name"]).endswith((".yaml", ".yml")):
         load_grid(values["name"], values.get("tier") or "")
-
-
-def check_yaml(tree: dict[str, Any]) -> None:
-    """Check a file of the kind that its keys show: claims, a grid, sections of a config, or presets."""
-    if "claims" in tree:
-        for number, claim in enumerate(tree["claims"], 1):
-            parse_claim(claim, f"claim {number}")
-    elif tree.keys() <= set(GRID_KEYS):
-        validated(tree)
-    elif tree.keys() <= RunConfig.model_fields.keys():
-        resolve(merge({"task": "scan", "arch": "transformer"}, tree))
-    elif not tree.keys() & {"jobs", "runs"}:  # of a workflow
-        check_presets(tree)
-
-
-def check_presets(tree: dict[str, Any]) -> None:
-    """Check presets: name, architecture, sections; in the file of a plug-in's architecture: task, name, sections."""
-    for name, below in tree.items():
-        if below.keys() <= {"about", "data", "model", "train", "decode", "eval"}:
-            known = name in models.names()
-            left_out = {"about", "data"} if known else {"about", "data", "model"}
-            sections = {key: value for key, value in below.items() if key not in left_out}
-            resolve(merge({"task": "scan", "arch": name if known else "transformer"}, sections))
-        else:
-            check_presets(below)

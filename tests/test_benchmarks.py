@@ -58,14 +58,3 @@ def test_yoyodyne_gets_our_sizes_and_the_same_examples(arch, tmp_path):
     assert [tuple(line.partition("\t")[2].split(" ")) for line in lines] == [example.target for example in examples]
     assert settings["longest"] == 1 + max(len(example.target) for example in examples)
     assert len(Path(settings["test"]).read_text(encoding="utf-8").splitlines()) == 3
-
-
-def test_a_failure_of_yoyodyne_quotes_the_last_lines_of_its_log(tmp_path):
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho 'one line' >&2\nexit 3\n", encoding="utf-8")
-    python.chmod(0o755)
-    yoyodyne = module_of(ROOT / "benchmarks" / "peers" / "yoyodyne.py")
-    process = yoyodyne.Yoyodyne(python, {"threads": 1, "folder": str(tmp_path)}, cpu=True)
-    with pytest.raises(RuntimeError, match=r"(?s)exit code 3.*one line"):
-        process.rate("train")
-    process.stop()

@@ -1,28 +1,18 @@
 """Every code block of README.md, docs/**/*.md and the notebooks of examples/ is executed or checked.
 
-How to write a block (fenced with three backticks and a language; indented blocks are refused):
+Blocks are fenced with three backticks and a language:
 
-bash      Commands are checked: `tfstudy ...` by the parser of the app (commands, options, names of tasks, presets and
-          grids; settings of `run` and `config` are resolved), `make TARGET`, and extras of `pip install
-          'tfstudy[EXTRA]'`. Words in capitals (RUN, STUDY, DIR, FILE.csv, HOST:PORT) stand for what the reader puts
-          there. With `<!-- run -->` on the line before it (a blank line between them is fine) the block is executed;
-          exit code 0 is expected, or `<!-- run: exit code 2 -->` of its last command. Trainings take 4 steps there.
-          Lines with pipes, redirections or other programs than tfstudy are executed by bash.
-python    Executed. `max_epochs=1` is replaced by 2 steps; trainings by `tfstudy.run` take 4.
-yaml      Parsed; validated if it is a grid, presets, claims or sections of a config. A workflow is only parsed.
-text, console, csv, json, toml, bibtex, html, mermaid, dockerfile
-          Not executed: outputs and files. json and toml are parsed. Lines of console blocks that start with `$ ` are
-          checked like those of bash.
+bash      Commands are checked: `tfstudy ...` by the parser of the app (names and settings are resolved), targets of
+          `make`, extras of `pip install 'tfstudy[EXTRA]'`. Words in capitals (RUN, STUDY) are the reader's. After
+          `<!-- run -->` the block is executed and must end with 0, or after `<!-- run: exit code 2 -->` with that.
+python    Executed, with trainings of 4 steps (`max_epochs=1` is replaced by 2 steps).
+yaml      Parsed, and json and toml too.
+console   Lines that start with `$ ` are checked like those of bash; other languages are outputs and files.
 
-Blocks with a file name, such as ```yaml title="grid.yaml" or ```python title="reverse.py", are not executed but written
-to that file, where the executed blocks after them find it. The executed blocks of a page share one temporary working
-folder, with a copy of the committed studies that they name in `results/`, and one namespace of Python, in the order of
-the page.
-
-`<!-- not run: REASON -->` before a block of bash or python exempts it from execution and from the checks of values, for
-example because it needs a GPU, a cluster or the network.
-
-The pages that a newcomer follows are executed with the fast tests, all others with the slow ones.
+A block with a name, such as ```yaml title="grid.yaml", is written to that file for the blocks after it. Those of a page
+share a working folder, with copies of the committed studies that they name, and one namespace of Python.
+`<!-- not run: REASON -->` exempts a block. The pages of a newcomer are executed with the fast tests, others with the
+slow ones.
 """
 
 import ast
@@ -42,13 +32,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.code_blocks import Block, blocks, cells, check_command, check_yaml, commands
+from tests.code_blocks import Block, blocks, cells, check_command, commands
 from tests.commands import tfstudy
 from tests.committed import ROOT, STUDIES
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import parse_yaml
 from tfstudy.plugins import VARIABLE
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -82,10 +72,8 @@ def test_the_commands_of_a_page_exist_and_its_files_are_valid(page, monkeypatch)
             if block.language in ("bash", "console") and not (block.executed or block.title):
                 for words in commands(block):
                     check_command(words)
-            elif block.language == "yaml":
-                check_yaml(parse_yaml(block.text.replace("\non:", '\n"on":'), str(block)))
             elif block.language in PARSED:
-                assert {"json": json.loads, "toml": tomllib.loads}[block.language](block.text)
+                assert {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}[block.language](block.text)
         except BaseException as error:
             error.add_note(f"in {block}")
             raise

@@ -97,7 +97,7 @@ def test_an_installed_wheel_runs_in_an_empty_folder(wheel, tmp_path):
     assert all(Path(place).is_relative_to(site) for place in run(empty, sys.executable, "-c", where, site=site).split())
 
 
-# A plug-in package, and an architecture that `tfstudy new` wrote
+# A plug-in package
 
 SETTINGS = ("train.steps=4", "train.warmup_steps=2", "train.batch_size=8", "model.dim=16", "model.hidden=16",
             "eval.max_examples=16", "data.train_examples=100", "data.eval_examples=20")  # fmt: skip
@@ -117,18 +117,3 @@ def test_the_example_of_a_package_takes_part_in_a_study_and_passes_its_own_tests
     run(tmp_path, *program, "predict", elman, "a b", site=site)
     assert "elman" in run(tmp_path, *program, "table", "shift")  # without the package
     assert "3 passed" in run(source, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", site=site)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["local", "ray"])
-def test_a_new_architecture_takes_part_in_a_study_without_a_change_of_the_repository(launcher, tmp_path):
-    if launcher == "ray":
-        pytest.importorskip("ray")
-    program = (sys.executable, "-m", "tfstudy", "--plugin", "mynet.py")
-    run(tmp_path, *program[:3], "new", "architecture", "mynet")
-    grid = ("grid", "--task", "copying", "--arch", "mynet,lstm", "--study", "own", "--launcher", launcher)
-    run(tmp_path, *program, *grid, *SMALL)
-    assert "mynet" in run(tmp_path, *program, "table", "own")
-    run(tmp_path, *program, "plot", "own", "--out", "own.svg")
-    untracked = run(ROOT, "git", "ls-files", "--others", "--", "*mynet*")
-    assert untracked == ""

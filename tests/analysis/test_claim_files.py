@@ -13,13 +13,12 @@ import yaml
 from typer.main import get_command
 
 from tests.example_claims import SPLIT, claim
-from tfstudy import instruments
+from tfstudy import instruments, tasks
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import matching, select_conditions
 from tfstudy.analysis.stats import fewest_values
 from tfstudy.cli import app
 from tfstudy.cli.bench import _request
-from tfstudy.config.resolve import resolve_data
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
@@ -140,7 +139,7 @@ def test_the_command_of_a_claim_runs_what_it_is_judged_by_on_test_sets_that_exis
 
 @cache
 def names_of_test_sets(task, data):
-    return resolve_data(task, {"data": json.loads(data)}).splits().tests
+    return tasks.build(task, tasks.find(task).Config(**json.loads(data))).splits().tests
 
 
 @pytest.mark.parametrize("one", OF_RATIOS, ids=lambda one: one.id)

@@ -1,9 +1,7 @@
 """`tfstudy grid`: what it would run, what it runs, with which settings, and what it resumes of a study."""
 
-import gc
 import json
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,21 +11,14 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_jobs import COPYING
 from tests.example_study import finish_run, planned, start_run
-from tfstudy import tasks
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.store import failure_of, open_run
 from tfstudy.runs.writer import write_failure
 
-SETTINGS = {
-    "data.train_examples": 200,
-    "model.dim": 16,
-    "train.steps": 10,
-    "train.validation_interval": 10,
-    "train.log_interval": 5,
-    "eval.max_examples": 20,
-}
+SETTINGS = {"data.train_examples": 200, "model.dim": 16, "train.steps": 10, "train.validation_interval": 10,
+            "train.log_interval": 5, "eval.max_examples": 20}  # fmt: skip
 SMALL = [*(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}")), "--accelerator", "cpu"]
 GRID = ["grid", "--task", "copying", "--arch", "lstm", *SMALL]
 RATES = [*GRID, "--seed", "0-1", "--set", "train.learning_rate=1e-3,2e-3"]
@@ -108,12 +99,11 @@ def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", ["1", "2"])
-def test_another_copy_of_the_code_in_the_working_folder_is_not_run(devices, tmp_path):
+def test_another_copy_of_the_code_in_the_working_folder_is_not_run(tmp_path):
     for name in ("tfstudy", "tasks"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the wrong copy')")
-    program = [str(Path(sys.executable).with_name("tfstudy")), *GRID, "--devices", devices]
+    program = [str(Path(sys.executable).with_name("tfstudy")), *GRID, "--devices", "2"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list(tmp_path.glob("results/*/*/lstm/*/result.json"))) == 1
@@ -132,14 +122,6 @@ def test_a_failed_run_is_named_and_the_others_run(capfd):
     assert "[2/2]" in out
     assert failure_of(open_run(broken)).reason == "exit code 1"
     assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
-
-
-def test_a_broken_file_of_another_task_stops_no_process(tmp_path, monkeypatch):
-    (tmp_path / "broken.py").write_text("raise ValueError('half written')\n")
-    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
-    assert "broken" in tasks.names()
-    runpy.run_module("tfstudy.launchers.preload")
-    gc.unfreeze()
 
 
 def test_what_can_not_be_resumed_is_skipped(capsys):

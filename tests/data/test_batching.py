@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.generated_data import LENGTHS, encoded
-from tfstudy.config.resolve import resolve_data
 from tfstudy.data.batching import Batches, ResidentRows, Shape, choose_shapes, smallest
 from tfstudy.data.encoding import BOS, EOS, PAD, Encoded, TaskEncoder, Vocab
+from tfstudy.tasks import build, find
 from tfstudy.tasks.base import Example
 
 
@@ -110,7 +110,7 @@ def test_a_sample_takes_the_place_of_the_split_in_every_epoch(lengths, batching,
 
 def test_an_epoch_of_jump_has_as_many_batches_as_the_run_of_dessi_and_baroni():
     """Theirs has 3,361 from the 100,000 pairs that they released; 41 of them (1.22 %) are mostly `jump`, 25-29 only."""
-    task = resolve_data("scan", {"data": {"split": "addprim_jump", "validation_fraction": 0}})
+    task = build("scan", find("scan").Config(split="addprim_jump", validation_fraction=0))
     examples = task.examples("train")
     batches = Batches(TaskEncoder(task).encode(examples), 10**6, 500, "fairseq", 0, 100_000)
     is_jump = torch.tensor([example.source == ("jump",) for example in examples])

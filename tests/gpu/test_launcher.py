@@ -36,9 +36,8 @@ def test_a_run_is_graphed_and_says_so():
 
 
 def test_runs_of_a_grid_share_a_gpu():
-    tfstudy(
-        "grid", "--task", "copying", "--arch", "lstm", "--seed", "0-3", "--smoke", "--per-device", "2", "--results", "g"
-    )
+    axes = ("--task", "copying", "--arch", "lstm", "--seed", "0-3")
+    tfstudy("grid", "smoke", *axes, "--per-device", "2", "--results", "g")
     results = [read_result(path) for path in find_runs(Path("g-smoke"))]
     assert len(results) == 4
     assert {result.status for result in results} == {"finished"}

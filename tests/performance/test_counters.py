@@ -84,11 +84,8 @@ def test_the_peak_is_that_of_the_tensors_that_exist_at_the_same_time():
         return d.sum()
 
     assert peak_bytes(work, CPU) == 2000 * FLOAT
-
-
-def test_a_tensor_and_its_views_are_one():
     x = torch.zeros(100)
-    assert size_of(iter([x, x[:50], x.view(10, 10)])) == 100 * FLOAT
+    assert size_of(iter([x, x[:50], x.view(10, 10)])) == 100 * FLOAT, "a tensor and its views are one"
 
 
 @pytest.mark.parametrize(("explicit", "growth"), [(True, 4), (False, 2)])

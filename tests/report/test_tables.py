@@ -106,6 +106,11 @@ def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_p
     assert all(text in note for note in notes for text in (f"cnn ({parameters:,})", "lstm (1,000)", "scan length"))
 
 
+def test_a_table_warns_where_compared_architectures_were_trained_otherwise(tmp_path):
+    study = write(tmp_path, result(0, step=10), result(0, arch="cnn", experiment="c", run="c0", step=20))
+    assert "architectures differ in training: steps 20 (cnn), 10 (lstm)" in "; ".join(notes_of(table(study)))
+
+
 def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):
     part = result(0)["splits"]["test"]
     slices = {"length": {v: {"n": 5, "metrics": {"exact_match": 1 / int(v)}} for v in ("10", "2")}}

@@ -6,8 +6,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import datasets
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +25,6 @@ from tfstudy.tasks.base import (
     overlap,
     overlap_warning,
     stable_hash,
-    write_examples,
 )
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy, wilson
 
@@ -195,43 +192,3 @@ def test_wilson_agrees_with_scipy_and_never_has_zero_width(counts):
     low, high = wilson(*counts)
     assert (low, high) == pytest.approx(tuple(binomtest(*counts).proportion_ci(method="wilson")), abs=1e-9)
     assert 0 <= low < high <= 1
-
-
-# Files
-
-
-@pytest.mark.parametrize(("form", "reader"), [("jsonl", "json"), ("parquet", "parquet")])
-def test_what_is_written_is_read_back_by_datasets(form, reader, tmp_path):
-    written = write_examples(toy(), tmp_path / "new" / "out", form)
-    assert [path.name for path in written] == [f"{split}.{form}" for split in ("far", "near", "train", "validation")]
-    files = {path.stem: str(path) for path in written}
-    back = datasets.load_dataset(reader, data_files=files, cache_dir=str(tmp_path / "cache"))
-    assert back["train"].to_list() == [
-        {"source": "a aa", "target": "A ä", "length": 2, "kind": "of a"},
-        {"source": "b bb", "target": "B ä", "length": 2, "kind": "of b"},
-    ]
-    assert {split: rows.num_rows for split, rows in back.items()} == {"train": 2, "validation": 1, "near": 1, "far": 1}
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
-
-
-def test_nothing_is_overwritten_or_half_written(tmp_path, monkeypatch):
-    (tmp_path / "mine").write_text("keep me")
-    write_json, calls = pd.DataFrame.to_json, []
-
-    def to_json(self, path, **options):
-        calls.append(path)
-        write_json(self, path, **options)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pd.DataFrame, "to_json", to_json)
-    for out, form, message in (
-        (tmp_path / "mine", "jsonl", "mine already exists"),
-        (tmp_path / "out", "parket", r"'parket'.*did you mean 'parquet'.*jsonl, parquet"),
-        (tmp_path / "out", "jsonl", r"can't write to .*out: No space left on device"),
-        (tmp_path / "mine" / "out", "parquet", r"can't write to .*mine/out: "),
-    ):
-        with pytest.raises(UserError, match=message):
-            write_examples(toy(), out, form)
-    assert len(calls) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]

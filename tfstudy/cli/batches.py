@@ -4,14 +4,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfstudy.analysis import labels
 from tfstudy.cli.output import print_listing
 from tfstudy.config.presets import differences
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
 from tfstudy.grids.expand import contrasts_of
-from tfstudy.launchers import Executor, ExecutorSettings, Job
+from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.batch import (
     Batch,
     copy_finished,
@@ -26,9 +25,9 @@ from tfstudy.launchers.supervisor import supervise
 from tfstudy.plugins import command
 from tfstudy.report.grids import BatchProgress, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.markup import plural
-from tfstudy.report.render import STYLES, Cells, Listing
+from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
-from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, RunStatus, planned_contrasts, study_runs
+from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, planned_contrasts, study_runs
 
 
 def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> int:
@@ -112,28 +111,9 @@ def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False,
     jobs, skipped = resumed_jobs(left, study.parent, study.name, settings.options, online)
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")
-    if jobs:
-        _show_left(jobs, left)
-    if dry_run or not jobs:
-        return int(bool(skipped))
     with running(settings) as executor:
-        jobs = [job._replace(threads=executor.threads) for job in jobs]
-        return run_batch(Batch(jobs, estimates(jobs)), executor) or int(bool(skipped))
-
-
-def _show_left(jobs: Sequence[Job], left: Sequence[RunStatus]) -> None:
-    """Print a line for each job: its name, what varies between the jobs, and why it has not finished."""
-    varied = dict(zip((Path(job.path) for job in jobs), labels.of_configs([job.config for job in jobs]), strict=True))
-    shown = [run for run in left if run.path in varied]
-    frame = {
-        "state": [run.state for run in shown],
-        "run": [run.name for run in shown],
-        "settings": [varied[run.path] for run in shown],
-        "reason": [_reason(run) for run in shown],
-    }
-    folded = frozenset(("run", "settings", "reason"))
-    print_listing(Listing([Cells(frame, left=list(frame), folded=folded, headless=True, styles=STYLES)]), "text")
-
-
-def _reason(run: RunStatus) -> str:
-    return run.reason or (f"step {run.step:,} of {run.steps:,}" if run.steps else "")
+        batch = Batch([job._replace(threads=executor.threads) for job in jobs], estimates(jobs))
+        if dry_run and jobs:
+            print_listing(forecast(batch, executor.max_parallel), "text")
+        failed = run_batch(batch, executor) if jobs and not dry_run else 0
+    return failed or int(bool(skipped))

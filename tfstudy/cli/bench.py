@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.options import Accelerator, Format, Quiet, Set, option, path_option
 from tfstudy.cli.output import announce, listing_format, print_listing, progress_on_stderr
 from tfstudy.errors import UserError
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 @app.command()
 def bench(
-    arch: Annotated[str, option(metavar="NAME,...", help="Architectures (transformer,lstm).")] = "transformer,lstm",
+    arch: Annotated[str, opt.option(metavar="NAME,...", help="Architectures (transformer,lstm).")] = "transformer,lstm",
     vary: Annotated[
         list[str] | None,
-        option(metavar="AXIS=N,...", help="length=16,32,64,128, width=128 or batch=16; repeatable."),
+        opt.option(metavar="AXIS=N,...", help="length=16,32,64,128, width=128 or batch=16; repeatable."),
     ] = None,
     measure: Annotated[
-        str, option(metavar="NAME,...", help="training, generation, memory, flops (all).")
+        str, opt.option(metavar="NAME,...", help="training, generation, memory, flops (all).")
     ] = "training,generation,memory,flops",
     variant: Annotated[
-        str, option(metavar="NAME,...", help="default, uncached, explicit, checkpointing, bf16 (all).")
+        str, opt.option(metavar="NAME,...", help="default, uncached, explicit, checkpointing, bf16 (all).")
     ] = "default,uncached,explicit,checkpointing,bf16",
-    settings: Set = None,
-    repeats: Annotated[int, option(min=1, max=1000, metavar="N", help="Rounds; each times every setting (7).")] = 7,
-    threads: Annotated[int, option(min=0, metavar="N", help="Threads of torch (0: torch's default).")] = 0,
-    accelerator: Accelerator = "auto",
-    out: Annotated[Path | None, path_option("New folder for records, table and figure.")] = None,
-    format_: Format = "text",
-    quiet: Quiet = False,
+    settings: opt.Set = None,
+    repeats: Annotated[int, opt.option(min=1, max=1000, metavar="N", help="Rounds; each times every setting (7).")] = 7,
+    threads: Annotated[int, opt.option(min=0, metavar="N", help="Threads of torch (0: torch's default).")] = 0,
+    accelerator: opt.Accelerator = "auto",
+    out: Annotated[Path | None, opt.path_option("New folder for records, table and figure.")] = None,
+    format_: opt.Format = "text",
+    quiet: opt.Quiet = False,
 ) -> None:
     """Measure speed, memory and FLOPs by length, width or batch.
 

@@ -2,18 +2,17 @@
 
 import codecs
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from inspect import getdoc
-from textwrap import wrap
 from typing import Annotated, Any, TextIO, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from tfstudy import __version__
 from tfstudy.errors import UserError, printable, quoted
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,7 +78,7 @@ def replace_letters() -> None:
 
 
 class Command(TyperCommand):
-    """A command that refuses empty arguments. Its usage has braces around alternatives only."""
+    """A command that refuses empty arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words; `UserError` for an empty argument, such as a shell variable that is not set."""
@@ -92,10 +91,6 @@ class Command(TyperCommand):
                 advice = "give a value" if one.required else "give a value or leave it out"
                 raise UserError(f"the argument {one.metavar} is empty; {advice}")
         return rest
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        pieces = super().collect_usage_pieces(ctx)
-        return [piece if "|" in piece else piece.replace("{", "").replace("}", "") for piece in pieces]
 
 
 class Commands(TyperGroup):
@@ -113,7 +108,7 @@ class Commands(TyperGroup):
             with usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
                 return super().invoke(ctx)
         except UserError as error:
-            print_error(f"error: {printable(str(error))}")
+            print(f"error: {printable(str(error))}", file=sys.stderr)
             raise typer.Exit(2) from None
         except BrokenPipeError:  # the reader, such as `head`, has what it wants
             raise
@@ -125,7 +120,7 @@ class Commands(TyperGroup):
                 raise
             code, text = 130, "interrupted"
         resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
-        print_error(f"{text}{resume}")
+        print(f"{text}{resume}", file=sys.stderr)
         raise typer.Exit(code) from None
 
 
@@ -163,26 +158,14 @@ app = App(
 )
 
 
-def version_text() -> str:
-    """Return `tfstudy 0.1.0 (torch 2.13.0+cpu, python 3.13.1, commit 1a2b3c4)`; no commit outside a checkout."""
+def _show_version(asked: bool) -> None:
+    """Print `tfstudy 0.1.0 (torch 2.13.0+cpu, python 3.13.1, commit 1a2b3c4)`; no commit outside a checkout."""
     from tfstudy.runs.environment import commit
 
-    def installed(package: str) -> str:
-        try:
-            return version(package)
-        except PackageNotFoundError:
-            return "not installed"
-
-    found = commit()
-    changed = " with changes" if found.endswith("+") else ""
-    parts = [f"torch {installed('torch')}", f"python {platform.python_version()}"]
-    parts += [f"commit {found[:7]}{changed}"] if found else []
-    return f"tfstudy {installed('tfstudy')} ({', '.join(parts)})"
-
-
-def _show_version(asked: bool) -> None:
     if asked:
-        print(version_text())
+        found = commit()
+        at = f", commit {found[:7]}{' with changes' * found.endswith('+')}" if found else ""
+        print(f"tfstudy {__version__} (torch {version('torch')}, python {platform.python_version()}{at})")
         raise typer.Exit
 
 
@@ -231,7 +214,7 @@ def usage_errors() -> Iterator[None]:
         found.message = quoted(_plain(found), limit=300, marks="")
         if found.ctx:
             print(f"{found.ctx.get_usage()}\nTry '{found.ctx.command_path} --help' for help.\n", file=sys.stderr)
-        print_error(f"error: {found.format_message()}")
+        print(f"error: {found.format_message()}", file=sys.stderr)
         raise typer.Exit(found.exit_code) from None
 
 
@@ -243,14 +226,6 @@ def _plain(error: Any) -> str:
 
     problem = error.__cause__.errors()[0]
     return f"{rule(problem)}, but is '{problem['input']}'"
-
-
-def print_error(message: str) -> None:
-    """Print lines on standard error, wrapped if it is a terminal."""
-    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else 0
-    for line in message.splitlines():
-        parts = wrap(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width > 0 else [line]
-        print("\n".join(parts), file=sys.stderr)
 
 
 def was_interrupted(error: BaseException | None) -> bool:

@@ -7,34 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.options import (
-    RESULTS,
-    Accelerator,
-    Devices,
-    Execution,
-    Format,
-    LoggerNames,
-    MeasureNames,
-    Online,
-    PerDevice,
-    Preset,
-    Quiet,
-    Results,
-    Smoke,
-    Split,
-    TaskName,
-    complete_arch,
-    complete_grid,
-    complete_preset,
-    complete_split,
-    complete_study,
-    complete_task,
-    option,
-    path_option,
-    run_options,
-    study_name,
-)
 from tfstudy.cli.output import announce, listing_format, print_listing, without_progress
 from tfstudy.errors import UserError, one_of
 
@@ -42,52 +16,46 @@ if TYPE_CHECKING:
     from tfstudy.launchers import ExecutorSettings
 
 LIST = "NAME,..."
-GridName = Annotated[
-    str | None,
-    typer.Argument(metavar="GRID", help="Grid of configs/grids/, or a YAML file.", autocompletion=complete_grid),
-]
+GridName = Annotated[str | None, opt.argument("GRID", "Grid of configs/grids/, or a YAML file.")]
 
 
 @app.command()
 def grid(
     name: GridName = None,
     *,
-    task: Annotated[str | None, option(metavar=LIST, help="Tasks.", autocompletion=complete_task)] = None,
-    split: Annotated[str | None, option(metavar=LIST, help="Split schemes.", autocompletion=complete_split)] = None,
-    arch: Annotated[str | None, option(metavar=LIST, help="Architectures.", autocompletion=complete_arch)] = None,
-    preset: Annotated[str | None, option(metavar=LIST, help="Presets.", autocompletion=complete_preset)] = None,
-    seed: Annotated[str | None, option(metavar="N,...", help="Seeds, such as 0-4 or 0,3.")] = None,
-    set_: Annotated[list[str] | None, option("--set", metavar="KEY=V,...", help="Values of a setting.")] = None,
-    tier: Annotated[str, option(metavar="NAME", help="Size of the grid: smoke, quick or full.")] = "",
-    study: Annotated[str, option(metavar="NAME", help="Folder of the results (the grid's name).")] = "",
-    resume: Annotated[
-        str, option(metavar="STUDY", help="Run what this study has left.", autocompletion=complete_study)
-    ] = "",
-    dry_run: Annotated[bool, option("--dry-run", help="List the runs and the estimated time.")] = False,
-    smoke: Smoke = False,
-    per_device: PerDevice = "auto",
-    timeout: Annotated[float, option(min=0, metavar="N", help="Seconds until a run is killed (0: never).")] = 0.0,
-    devices: Devices = 1,
-    accelerator: Accelerator = "auto",
-    execution: Execution = "eager",
-    logger: LoggerNames = "",
-    measure: MeasureNames = "",
-    shard: Annotated[str, option(metavar="I/N", help="Every N-th run from the I-th, such as 1/4.")] = "",
-    launcher: Annotated[str, option(metavar="NAME", help="local, ray (at RAY_ADDRESS) or slurm.")] = "local",
+    task: Annotated[str | None, opt.option(metavar=LIST, help="Tasks.")] = None,
+    split: Annotated[str | None, opt.option(metavar=LIST, help="Split schemes.")] = None,
+    arch: Annotated[str | None, opt.option(metavar=LIST, help="Architectures.")] = None,
+    preset: Annotated[str | None, opt.option(metavar=LIST, help="Presets.")] = None,
+    seed: Annotated[str | None, opt.option(metavar="N,...", help="Seeds, such as 0-4 or 0,3.")] = None,
+    set_: Annotated[list[str] | None, opt.option("--set", metavar="KEY=V,...", help="Values of a setting.")] = None,
+    tier: Annotated[str, opt.option(metavar="NAME", help="Size of the grid: smoke, quick or full.")] = "",
+    study: Annotated[str, opt.option(metavar="NAME", help="Folder of the results (the grid's name).")] = "",
+    resume: Annotated[str, opt.option(metavar="STUDY", help="Run what this study has left.")] = "",
+    dry_run: Annotated[bool, opt.option("--dry-run", help="List the runs and the estimated time.")] = False,
+    per_device: opt.PerDevice = "auto",
+    timeout: Annotated[float, opt.option(min=0, metavar="N", help="Seconds until a run is killed (0: never).")] = 0.0,
+    devices: opt.Devices = 1,
+    accelerator: opt.Accelerator = "auto",
+    execution: opt.Execution = "eager",
+    logger: opt.LoggerNames = "",
+    measure: opt.MeasureNames = "",
+    shard: Annotated[str, opt.option(metavar="I/N", help="Every N-th run from the I-th, such as 1/4.")] = "",
+    launcher: Annotated[str, opt.option(metavar="NAME", help="local, ray (at RAY_ADDRESS) or slurm.")] = "local",
     slurm: Annotated[
-        list[str] | None, option("--slurm", metavar="KEY=VALUE", help="Option of sbatch: partition=gpu.")
+        list[str] | None, opt.option("--slurm", metavar="KEY=VALUE", help="Option of sbatch: partition=gpu.")
     ] = None,
-    online: Online = False,
-    format_: Format = "text",
-    quiet: Quiet = False,
-    results: Results = RESULTS,
+    online: opt.Online = False,
+    format_: opt.Format = "text",
+    quiet: opt.Quiet = False,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Run what is not finished of a grid or, with --resume, of a study."""
     from tfstudy.launchers import ExecutorSettings
 
     if listing_format(format_) != "text" and (resume or not dry_run):
         raise UserError("--format needs --dry-run and a grid; `tfstudy table STUDY --format json` has the results")
-    options = run_options(devices, accelerator, execution, logger, measure)
+    options = opt.run_options(devices, accelerator, execution, logger, measure)
     settings = ExecutorSettings(
         per_device,
         timeout,
@@ -99,8 +67,7 @@ def grid(
     check_launcher(settings)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     if resume:
-        described = [name, tier, study, shard, *axes.values(), *(set_ or []), *(["smoke"] if smoke else [])]
-        if any(described) or launcher != "local":
+        if any([name, tier, study, shard, *axes.values(), *(set_ or [])]) or launcher != "local":
             raise UserError("--resume takes the runs of a study as they are, here; leave out what describes a grid")
         from tfstudy.runs.find import check_results_folder, find_study
 
@@ -113,8 +80,8 @@ def grid(
         spec = load_grid(name, tier, axes, set_ or [])
         for line in split_lists(set_ or []):
             print(line, file=sys.stderr)
-        smoke = smoke or bool(spec.get("smoke"))
-        folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
+        smoke = bool(spec.get("smoke"))
+        folder = results_folder(results, smoke) / opt.study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.cli import batches
     from tfstudy.report.status import end_line
@@ -149,34 +116,35 @@ def check_launcher(settings: "ExecutorSettings") -> None:
 
 
 Settings = Annotated[
-    list[str] | None, option("--set", metavar="KEY=VALUE", help="Setting of all trials, or of an ARCH.KEY.")
+    list[str] | None, opt.option("--set", metavar="KEY=VALUE", help="Setting of all trials, or of an ARCH.KEY.")
 ]
 Searches = Annotated[
-    list[str] | None, option("--search", metavar="KEY=RANGE", help="Key to search: LOW..HIGH, LOW..HIGH:log or A,B.")
+    list[str] | None,
+    opt.option("--search", metavar="KEY=RANGE", help="Key to search: LOW..HIGH, LOW..HIGH:log, [A,B]."),
 ]
 
 
 @app.command()
 def tune(
-    task: TaskName,
+    task: opt.TaskName,
     arch: Annotated[
-        str, option(metavar="NAME,...", help="Architectures (transformer,lstm,cnn).", autocompletion=complete_arch)
+        str, opt.option(metavar="NAME,...", help="Architectures (transformer,lstm,cnn).")
     ] = "transformer,lstm,cnn",
-    split: Split = None,
-    preset: Preset = "default",
+    split: opt.Split = None,
+    preset: opt.Preset = "default",
     set_: Settings = None,
     search: Searches = None,
-    trials: Annotated[int, option(metavar="N", help="Trials of each architecture (20).")] = 20,
-    budget: Annotated[int | None, option(metavar="STEPS", help="Steps of a trial (those of the preset).")] = None,
-    match_params: Annotated[int, option(min=0, metavar="N", help="Parameters of each model, ±5 % (0: any).")] = 0,
-    seed: Annotated[int, option(min=0, metavar="N", help="Seed of the search and of every run (0).")] = 0,
-    out: Annotated[Path | None, path_option("Preset file (preset.yaml in the study).")] = None,
-    per_device: PerDevice = "auto",
-    accelerator: Accelerator = "auto",
-    execution: Execution = "eager",
-    study: Annotated[str, option(metavar="NAME", help="Folder of the trials (TASK-SPLIT).")] = "",
-    quiet: Quiet = False,
-    results: Results = RESULTS,
+    trials: Annotated[int, opt.option(metavar="N", help="Trials of each architecture (20).")] = 20,
+    budget: Annotated[int | None, opt.option(metavar="STEPS", help="Steps of a trial (those of the preset).")] = None,
+    match_params: Annotated[int, opt.option(min=0, metavar="N", help="Parameters of each model, ±5 % (0: any).")] = 0,
+    seed: Annotated[int, opt.option(min=0, metavar="N", help="Seed of the search and of every run (0).")] = 0,
+    out: Annotated[Path | None, opt.path_option("Preset file (preset.yaml in the study).")] = None,
+    per_device: opt.PerDevice = "auto",
+    accelerator: opt.Accelerator = "auto",
+    execution: opt.Execution = "eager",
+    study: Annotated[str, opt.option(metavar="NAME", help="Folder of the trials (TASK-SPLIT).")] = "",
+    quiet: opt.Quiet = False,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Search hyperparameters with equal budgets.
 
@@ -188,7 +156,7 @@ def tune(
     from tfstudy.runs.find import TUNING
 
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
-    study = study_name(study) if study else ""
+    study = opt.study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
     from tfstudy.cli.searches import tune_architectures

@@ -4,26 +4,14 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.options import (
-    ONE_RUN,
-    RESULTS,
-    Format,
-    Online,
-    Quiet,
-    Results,
-    Run,
-    complete_study,
-    option,
-    path_option,
-)
 from tfstudy.cli.output import announce, listing_format, print_json, print_listing, progress_on_stderr
 from tfstudy.errors import UserError, one_of, printable, quoted
 
@@ -34,7 +22,7 @@ CHUNK = 1024  # sources that are predicted before their outputs are printed
 STDIN = "-"
 UNREAD = "(not read)"  # instead of the output for a source that the model can't read
 EMPTY = "(empty)"  # an output without tokens
-SHOWN = 20  # tokens that the prompt lists; lines with unknown tokens
+SHOWN = 20  # lines with unknown tokens that are listed
 MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # settings of attention of one run
 
 
@@ -66,14 +54,14 @@ def result_values(path: Path, measured: Any) -> dict[str, Any]:
 
 @app.command()
 def result(
-    run: Run,
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another run: show how the two differ.")] = "",
-    by: Annotated[str, option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
-    changes: Annotated[bool, option("--changes", help="Show what changed since: config, data and code.")] = False,
-    log: Annotated[bool, option("--log", help="Print the end of the log.")] = False,
-    format_: Format = "text",
-    online: Online = False,
-    results: Results = RESULTS,
+    run: opt.Run,
+    other: Annotated[str, opt.argument("OTHER", "Another run: show how the two differ.")] = "",
+    by: Annotated[str, opt.option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
+    changes: Annotated[bool, opt.option("--changes", help="Show what changed since: config, data and code.")] = False,
+    log: Annotated[bool, opt.option("--log", help="Print the end of the log.")] = False,
+    format_: opt.Format = "text",
+    online: opt.Online = False,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Show a run's result, log or changes, or how two runs differ.
 
@@ -105,11 +93,11 @@ def result(
 
 @app.command()
 def errors(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help=ONE_RUN)],
-    test_set: Annotated[str, option(help="Test set whose predictions are read (test).", metavar="NAME")] = "test",
-    examples: Annotated[int, option(min=0, help="Examples of each kind (2).", metavar="N")] = 2,
-    format_: Format = "text",
-    results: Results = RESULTS,
+    runs: Annotated[list[str], opt.argument("RUN", opt.ONE_RUN)],
+    test_set: Annotated[str, opt.option(help="Test set whose predictions are read (test).", metavar="NAME")] = "test",
+    examples: Annotated[int, opt.option(min=0, help="Examples of each kind (2).", metavar="N")] = 2,
+    format_: opt.Format = "text",
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Count the wrong predictions of runs by kind.
 
@@ -127,20 +115,20 @@ def errors(
 
 @app.command()
 def evaluate(
-    run: Run,
-    test_set: Annotated[list[str] | None, option(help="Test set; repeatable (all).", metavar="NAME")] = None,
-    extend: Annotated[bool, option("--extend", help="Evaluate on new examples of increasing length.")] = False,
+    run: opt.Run,
+    test_set: Annotated[list[str] | None, opt.option(help="Test set; repeatable (all).", metavar="NAME")] = None,
+    extend: Annotated[bool, opt.option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[
-        int, option(min=1, max=10000, metavar="N", help="With --extend: maximum length (500).")
+        int, opt.option(min=1, max=10000, metavar="N", help="With --extend: maximum length (500).")
     ] = 500,
     assignments: Annotated[
         list[str] | None,
-        option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.beam_size=8; repeatable."),
+        opt.option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.beam_size=8; repeatable."),
     ] = None,
-    format_: Format = "text",
-    online: Online = False,
-    quiet: Quiet = False,
-    results: Results = RESULTS,
+    format_: opt.Format = "text",
+    online: opt.Online = False,
+    quiet: opt.Quiet = False,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Decode and score a finished run again.
 
@@ -175,24 +163,19 @@ def evaluate(
 
 @app.command()
 def measure(
-    target: Annotated[
-        str,
-        typer.Argument(metavar="TARGET", help="Run, or study: all its finished runs.", autocompletion=complete_study),
-    ],
-    instrument: Annotated[
-        str, typer.Argument(metavar="INSTRUMENT", help="Such as entropy (tfstudy list instruments).")
-    ],
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read, for attention and patching.")] = "",
+    target: Annotated[str, opt.argument("TARGET", "Run, or study: all its finished runs.")],
+    instrument: Annotated[str, opt.argument("INSTRUMENT", "Such as entropy (tfstudy list instruments).")],
+    source: Annotated[str, opt.argument("SOURCE", "Source to read, for attention and patching.")] = "",
     assignments: Annotated[
         list[str] | None,
-        option("--set", metavar="KEY=VALUE", help="Setting of the instrument: examples=500; repeatable."),
+        opt.option("--set", metavar="KEY=VALUE", help="Setting of the instrument: examples=500; repeatable."),
     ] = None,
-    save: Annotated[bool, option("--save", help="Save it in the run folders, for the report.")] = False,
-    out: Annotated[Path | None, path_option("Also draw it: a .png, .svg or .pdf file.")] = None,
-    format_: Format = "text",
-    online: Online = False,
-    quiet: Quiet = False,
-    results: Results = RESULTS,
+    save: Annotated[bool, opt.option("--save", help="Save it in the run folders, for the report.")] = False,
+    out: Annotated[Path | None, opt.path_option("Also draw it: a .png, .svg or .pdf file.")] = None,
+    format_: opt.Format = "text",
+    online: opt.Online = False,
+    quiet: opt.Quiet = False,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Measure what happens inside trained models.
 
@@ -276,37 +259,25 @@ def _runs(results: Path, target: str) -> list[Path]:
 
 @app.command()
 def predict(
-    run: Run,
-    sources: Annotated[
-        list[str] | None, typer.Argument(metavar="SOURCE", help="Sources: tokens separated by spaces, in quotes.")
-    ] = None,
-    file: Annotated[
-        str, option("--file", metavar="FILE", help="Read a source per line from a file, or from - (stdin).")
-    ] = "",
+    run: opt.Run,
+    sources: Annotated[list[str] | None, opt.argument("SOURCE", "Sources: quoted tokens, spaces between them.")] = None,
+    file: Annotated[str, opt.option("--file", metavar="FILE", help="A source per line; - is standard input.")] = "",
     format_: Annotated[
-        str, option("--format", metavar="NAME", help="text, lines (outputs only, for scripts) or json.")
+        str, opt.option("--format", metavar="NAME", help="text, lines (outputs only, for scripts) or json.")
     ] = "text",
-    online: Online = False,
-    quiet: Quiet = False,
-    results: Results = RESULTS,
+    online: opt.Online = False,
+    quiet: opt.Quiet = False,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Print a finished run's outputs for sources.
 
-    For one source this is the output, for several a line `source -> output` for each. Without a source, lines are read
-    from standard input; on a terminal, a prompt asks for them.
+    For one source this is the output, for several a line `source -> output` for each. Without a source, or for -, lines
+    are read from standard input.
     """
-    given, as_json = list(sources or []), one_of("format", format_, ("text", "lines", "json")) == "json"
-    if given == [STDIN]:
-        given, file = [], file or STDIN
-    interactive = not given and not file and sys.stdin is not None and sys.stdin.isatty()
-    if interactive and as_json:
-        raise UserError("--format json needs sources: as arguments, with --file, or from a pipe")
+    as_json = one_of("format", format_, ("text", "lines", "json")) == "json"
     path = run_with_weights(run, results)
-    inputs = [] if interactive else read_sources(given, file)
+    inputs = read_sources(sources or [], file)
     finished = load_run(path, online, quiet)
-    if interactive:
-        converse(finished)
-        return
     tokens, errors = readable(finished, inputs)
     from tfstudy.evaluation.evaluate import cut_outputs
 
@@ -371,11 +342,15 @@ def read_sources(sources: Sequence[str], file: str) -> list[Source]:
 
     `UserError` if none are given, or if the file can't be read.
     """
+    if [*sources] == [STDIN]:
+        sources, file = [], file or STDIN
     if sources and file:
         raise UserError("--file can't be combined with sources on the command line")
     if sources:
         return [Source(text) for text in sources]
     name = "standard input" if file in ("", STDIN) else file
+    if not file and sys.stdin is not None and sys.stdin.isatty():
+        announce("one source a line; Ctrl-D ends")
     try:
         if file not in ("", STDIN):
             content = Path(file).read_bytes()
@@ -389,24 +364,3 @@ def read_sources(sources: Sequence[str], file: str) -> list[Source]:
     if lines == [""]:
         raise UserError(f"{name} has no source; give sources as arguments, or one per line with --file or a pipe")
     return [Source(line.removesuffix("\r"), f"{name}, line {number}: ") for number, line in enumerate(lines, 1)]
-
-
-def converse(run: "FinishedRun") -> None:
-    """Ask for sources and print the output for each, until the end of the input (Ctrl-D)."""
-    with suppress(ImportError):
-        import readline  # noqa: F401 - `input` then has a history and keys for editing
-    tokens = run.source_vocabulary
-    shown = " ".join(tokens[:SHOWN]) + (f" ... ({len(tokens)} in total)" if len(tokens) > SHOWN else "")
-    print(f"source tokens: {printable(shown)}\ntype a source and Enter; Ctrl-D ends", file=sys.stderr)
-    while True:
-        try:
-            line = input("> ")
-        except EOFError:
-            print()
-            return
-        if not line.strip():
-            continue
-        try:
-            print(run.predict(line) or EMPTY, flush=True)
-        except UserError as error:
-            print(printable(str(error)), file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The options that several commands have: their types, what checks them, and the names that the shell completes."""
+"""The options that several commands have: their types, and what checks them."""
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ import typer
 
 from tfstudy import RESULTS as RESULTS
 from tfstudy.errors import UserError, one_of, printable, quoted
+from tfstudy.plugins import command
 
 if TYPE_CHECKING:
     from tfstudy.experiment.api import RunOptions
@@ -17,44 +18,6 @@ if TYPE_CHECKING:
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
 MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
 MAX_NAME = 200  # bytes of the name of a study
-
-# Completion after `tfstudy --install-completion`
-
-
-def known_names(what: str, options: dict[str, Any]) -> Iterable[str]:
-    """Return the names that an option may have, given the options before it."""
-    from tfstudy import models, tasks
-    from tfstudy.config.presets import presets
-    from tfstudy.grids.spec import grid_names
-    from tfstudy.runs.find import studies
-
-    def task() -> str:  # an option without its value hides it, then it is among the words of the line
-        line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-        return options.get("task") or next(word for word in line.split() if word in tasks.names())
-
-    names: dict[str, Callable[[], Iterable[str]]] = {
-        "task": tasks.names,
-        "arch": models.names,
-        "split": lambda: (name for name in tasks.find(task()).split_schemes() if "<" not in name),
-        "preset": lambda: presets(task()),
-        "grid": grid_names,
-        "study": lambda: studies(Path(options.get("results") or RESULTS)),
-    }
-    return names[what]()
-
-
-def completed(what: str) -> Callable[[typer.Context, str], list[str]]:
-    """Return the function that Typer calls for the names that continue a word, or its part after the last comma."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        given, comma, last = incomplete.rpartition(",")
-        try:
-            return [f"{given}{comma}{name}" for name in known_names(what, ctx.params) if name.startswith(last)]
-        except Exception:  # a message would appear in the middle of the line that is typed
-            return []
-
-    return complete
-
 
 # Values
 
@@ -91,8 +54,6 @@ def one_seed(text: str | int) -> int:
     """Return the seed of one run; `UserError` for anything but a whole number from 0."""
     if str(text).isascii() and str(text).isdigit():
         return int(text)
-    from tfstudy.plugins import command
-
     hint = f"; for several seeds: {command('grid', '--seed', str(text))}" if SEVERAL_SEEDS.fullmatch(str(text)) else ""
     raise UserError(f"--seed must be one whole number from 0, but is {quoted(text)}{hint}")
 
@@ -119,14 +80,15 @@ def study_name(study: str) -> str:
 
 # What to run
 
-complete_task, complete_arch, complete_split, complete_preset, complete_grid, complete_study = map(
-    completed, ("task", "arch", "split", "preset", "grid", "study")
-)
-
 
 def option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
     """Return an option whose help says what matters of its default."""
     return typer.Option(*names, help=help, metavar=metavar, show_default=False, **more)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Return an argument."""
+    return typer.Argument(metavar=metavar, help=help)
 
 
 def path_option(help: str, *names: str, parser: Callable[[str], Path] = some_path, metavar: str = "PATH") -> Any:
@@ -134,11 +96,9 @@ def path_option(help: str, *names: str, parser: Callable[[str], Path] = some_pat
     return option(*names, help=help, metavar=metavar, parser=parser)
 
 
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.", autocompletion=complete_task)]
-Split = Annotated[str | None, option(help="Split scheme (data.split).", metavar="NAME", autocompletion=complete_split)]
-Preset = Annotated[
-    str, option(help="default, that of a paper, or FILE:NAME.", metavar="NAME", autocompletion=complete_preset)
-]
+TaskName = Annotated[str, argument("TASK", "Task, such as scan.")]
+Split = Annotated[str | None, option(help="Split scheme (data.split).", metavar="NAME")]
+Preset = Annotated[str, option(help="default, that of a paper, or FILE:NAME.", metavar="NAME")]
 Set = Annotated[list[str] | None, option("--set", help="A setting: model.dim=128; repeatable.", metavar="KEY=VALUE")]
 Smoke = Annotated[bool, option("--smoke", help="Quick check, kept out of the results.")]
 
@@ -169,20 +129,12 @@ def run_options(devices: int, accelerator: str, execution: str, logger: str, mea
 
 Results = Annotated[Path, path_option("Folder of all results (results).", parser=results_path)]
 ExistingResults = Annotated[Path, path_option("Folder of all results (results).", parser=existing_results)]
-StudyName = Annotated[
-    str,
-    typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=complete_study),
-]
+StudyName = Annotated[str, argument("STUDY", "Study: a folder within the results.")]
 OneStudy = Annotated[
-    str,
-    typer.Argument(
-        metavar="STUDY",
-        help="Study: a folder within the results; the folder of results itself for all.",
-        autocompletion=complete_study,
-    ),
+    str, argument("STUDY", "Study: a folder within the results; the folder of results itself for all.")
 ]
 ONE_RUN = "Run: a folder, hash prefix or STUDY/ARCH/SEED."
-Run = Annotated[str, typer.Argument(metavar="RUN", help=ONE_RUN)]
+Run = Annotated[str, argument("RUN", ONE_RUN)]
 Online = Annotated[bool, option("--online", help="Load data that a config names on the hub.")]
 Metric = Annotated[str, option(help="Metric (default: exact_match or BLEU).", metavar="NAME")]
 Baseline = Annotated[str, option(help="Architecture or condition to compare with.", metavar="NAME")]

@@ -1,6 +1,7 @@
-"""The commands to begin with and to pass on: files of a new task, exported data or weights, and packed studies."""
+"""The commands to begin with and to pass on: files of a new task, exported weights, and packed studies."""
 
 import keyword
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -8,21 +9,8 @@ from pathlib import Path
 from string import Template
 from typing import Annotated
 
-import typer
-
+from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.options import (
-    RESULTS,
-    ExistingResults,
-    Online,
-    Quiet,
-    Results,
-    Split,
-    complete_study,
-    complete_task,
-    option,
-    path_option,
-)
 from tfstudy.cli.output import progress_on_stderr
 from tfstudy.errors import UserError, one_of, quoted
 
@@ -32,9 +20,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(metavar="task|architecture", help="What to write.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my_task, which is that of its file.")],
-    out: Annotated[Path, path_option("Folder for the files (this one).")] = Path(),
+    kind: Annotated[str, opt.argument("task|architecture", "What to write.")],
+    name: Annotated[str, opt.argument("NAME", "Its name, such as my_task, which is that of its file.")],
+    out: Annotated[Path, opt.path_option("Folder for the files (this one).")] = Path(),
 ) -> None:
     """Write the files of a new task or architecture.
 
@@ -81,65 +69,28 @@ def _check_name(kind: str, name: str) -> None:
 
 def _write(files: dict[Path, str]) -> None:
     """Write all files, or none. `UserError` if one exists or can't be written."""
-    written: list[Path] = []
-    try:
-        for path, text in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                written.append(path)
-                file.write(text)
-    except OSError as error:
-        for path in written:
-            path.unlink(missing_ok=True)
-        raise UserError(
-            f"can't write {quoted(error.filename, 300, '')}: {error.strerror}; nothing was written"
-        ) from None
+    if existing := [path for path in files if os.path.lexists(path)]:
+        raise UserError(f"can't write {quoted(existing[0], 300, '')}: File exists; nothing was written")
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 @app.command()
 def export(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK|RUN", help="Task, or a finished run: a folder, hash prefix or STUDY/ARCH/SEED.",
-            autocompletion=complete_task,
-        ),
-    ],
-    out: Annotated[Path | None, path_option("New folder for examples; file for weights (in the run folder).")] = None,
-    split: Split = None,
-    set_: Annotated[
-        list[str] | None, option("--set", metavar="KEY=VALUE", help="Setting of the data: data.train_examples=500.")
-    ] = None,
-    format_: Annotated[str, option("--format", metavar="NAME", help="Of examples: jsonl (default) or parquet.")] = "",
-    online: Online = False,
-    quiet: Quiet = False,
-    results: Results = RESULTS,
-) -> None:  # fmt: skip
-    """Write the examples of a task, or the weights of a run.
-
-    `datasets.load_dataset` reads the examples. The weights are a safetensors file, which commands on the run use where
-    there is no checkpoint.
-    """
-    from tfstudy import tasks
-
-    if what in tasks.names():
-        from tfstudy.config.resolve import overrides, resolve_data
-        from tfstudy.tasks.base import write_examples
-
-        if out is None:
-            raise UserError("the examples of a task need --out with a new folder")
-        settings = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
-        for path in write_examples(resolve_data(what, settings), out, format_ or "jsonl"):
-            print(path)
-        return
-    if split or set_ or format_:
-        one_of("task", what, tasks.names())
+    run: opt.Run,
+    out: Annotated[Path | None, opt.path_option("File (weights.safetensors in the run folder).")] = None,
+    online: opt.Online = False,
+    quiet: opt.Quiet = False,
+    results: opt.Results = opt.RESULTS,
+) -> None:
+    """Write the weights of a run as a safetensors file, which commands on the run use where there is no checkpoint."""
     from tfstudy.cli.inspection import load_run, run_with_weights
 
-    run = run_with_weights(what, results)
+    path = run_with_weights(run, results)
     if out and (out.is_dir() or not out.absolute().parent.is_dir()):
         raise UserError(f"--out must be a file in an existing folder, but is {out}")
-    finished = load_run(run, online, quiet)
+    finished = load_run(path, online, quiet)
     with progress_on_stderr(quiet):
         file = finished.save_weights(out)
     print(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
@@ -147,18 +98,13 @@ def export(
 
 @app.command()
 def pack(
-    study: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY", help="Study: a folder within the results, or its path.", autocompletion=complete_study
-        ),
-    ],
+    study: Annotated[str, opt.argument("STUDY", "Study: a folder within the results, or its path.")],
     without: Annotated[
         list[str] | None,
-        option(metavar="NAME", help="Leave out predictions or checkpoints, which are then lost; repeatable."),
+        opt.option(metavar="NAME", help="Leave out predictions or checkpoints, which are then lost; repeatable."),
     ] = None,
-    undo: Annotated[bool, option("--undo", help="Unpack all runs into folders, and remove the files.")] = False,
-    results: ExistingResults = RESULTS,
+    undo: Annotated[bool, opt.option("--undo", help="Unpack all runs into folders, and remove the files.")] = False,
+    results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Pack the finished runs of a study into one file.
 

@@ -6,30 +6,17 @@ from typing import Annotated
 
 import typer
 
+from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.options import (
-    RESULTS,
-    Baseline,
-    DocumentFormat,
-    ExistingResults,
-    Format,
-    Metric,
-    OneStudy,
-    Results,
-    StudyName,
-    complete_study,
-    option,
-    path_option,
-)
 from tfstudy.cli.output import LISTING_FORMATS, document_format, listing_format, print_listing
 from tfstudy.errors import UserError, one_of
 
 
 @app.command()
 def status(
-    study: StudyName = "",
-    format_: Format = "text",
-    results: ExistingResults = RESULTS,
+    study: opt.StudyName = "",
+    format_: opt.Format = "text",
+    results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
@@ -41,20 +28,20 @@ def status(
 
 @app.command()
 def table(
-    study: OneStudy = "",
-    by: Annotated[str, option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
-    metric: Metric = "",
-    baseline: Baseline = "",
-    columns: Annotated[str, option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
-    seeds: Annotated[bool, option("--seeds", help="Also show the result of each seed.")] = False,
-    notes: Annotated[bool, option("--notes", help="All notes on how the numbers were obtained.")] = False,
-    runs: Annotated[bool, option("--runs", help="Each run and test set with its settings: csv or json.")] = False,
+    study: opt.OneStudy = "",
+    by: Annotated[str, opt.option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
+    metric: opt.Metric = "",
+    baseline: opt.Baseline = "",
+    columns: Annotated[str, opt.option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
+    seeds: Annotated[bool, opt.option("--seeds", help="Also show the result of each seed.")] = False,
+    runs: Annotated[bool, opt.option("--runs", help="Each run and test set with its settings: csv or json.")] = False,
+    notes: Annotated[bool, opt.option("--notes", help="All notes on how the numbers were obtained.")] = False,
     format_: Annotated[
-        str, option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
+        str, opt.option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
     ] = "",
-    caption: Annotated[str, option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
-    label: Annotated[str, option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
-    results: ExistingResults = RESULTS,
+    caption: Annotated[str, opt.option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
+    label: Annotated[str, opt.option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
+    results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Print the results of a study as a table.
 
@@ -86,21 +73,17 @@ def table(
 
 @app.command()
 def plot(
-    out: Annotated[Path, path_option("Image file: .png, .svg or .pdf.")],
+    out: Annotated[Path, opt.path_option("Image file: .png, .svg or .pdf.")],
     studies: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="Studies: folders within the results; the folder of results itself for all.",
-            autocompletion=complete_study,
-        ),
+        opt.argument("STUDY", "Studies: folders within the results; the folder of results itself for all."),
     ] = None,
-    kind: Annotated[str, option(metavar="NAME", help="Kind of plot, listed above (split).")] = "split",
-    task: Annotated[str, option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
-    split: Annotated[str, option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
-    tag: Annotated[str, option(metavar="TAG", help="With --kind slices: a tag, such as length.")] = "",
-    width: Annotated[str, option(metavar="NAME", help="column (3.35 in) or page (6.9 in), for print.")] = "",
-    results: ExistingResults = RESULTS,
+    kind: Annotated[str, opt.option(metavar="NAME", help="Kind of plot, listed above (split).")] = "split",
+    task: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
+    split: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
+    tag: Annotated[str, opt.option(metavar="TAG", help="With --kind slices: a tag, such as length.")] = "",
+    width: Annotated[str, opt.option(metavar="NAME", help="column (3.35 in) or page (6.9 in), for print.")] = "",
+    results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Plot the finished runs of one or more studies.
 
@@ -118,9 +101,9 @@ def plot(
 
 @app.command()
 def claims(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Claims, such as L2 (default: all).")] = None,
-    format_: DocumentFormat = "",
-    results: Results = RESULTS,
+    ids: Annotated[list[str] | None, opt.argument("ID", "Claims, such as L2 (default: all).")] = None,
+    format_: opt.DocumentFormat = "",
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Judge claims by the finished runs.
 
@@ -139,11 +122,11 @@ def claims(
 
 @app.command()
 def check(
-    against: Annotated[Path, path_option("Baseline: tfstudy table STUDY --format json > FILE.")],
-    study: OneStudy = "",
-    tolerance: Annotated[float, option(min=0, metavar="N", help="Allowed drop in percentage points (1).")] = 1.0,
-    format_: DocumentFormat = "",
-    results: ExistingResults = RESULTS,
+    against: Annotated[Path, opt.path_option("Baseline: tfstudy table STUDY --format json > FILE.")],
+    study: opt.OneStudy = "",
+    tolerance: Annotated[float, opt.option(min=0, metavar="N", help="Allowed drop in percentage points (1).")] = 1.0,
+    format_: opt.DocumentFormat = "",
+    results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
 
@@ -161,11 +144,11 @@ def check(
 
 @app.command()
 def report(
-    out: Annotated[Path, path_option("Folder for index.html, report.md and figures/*.svg.")],
-    study: OneStudy = "",
-    metric: Metric = "",
-    baseline: Baseline = "",
-    results: ExistingResults = RESULTS,
+    out: Annotated[Path, opt.path_option("Folder for index.html, report.md and figures/*.svg.")],
+    study: opt.OneStudy = "",
+    metric: opt.Metric = "",
+    baseline: opt.Baseline = "",
+    results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Write the report of a study as HTML and Markdown.
 

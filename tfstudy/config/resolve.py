@@ -15,7 +15,6 @@ from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import MAX_DEPTH, SyntaxUserError, Tree, merge, nested, parse_yaml
 from tfstudy.errors import UserError, nearest, quoted
-from tfstudy.tasks.base import Task
 
 Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
@@ -111,15 +110,6 @@ def resolve(tree: Tree) -> RunConfig:
     if errors:
         raise UserError("\n".join(errors))
     return config
-
-
-def resolve_data(task: str, tree: Tree) -> Task:
-    """Return the task with the section `data` of a tree that has no other section."""
-    for key in tree.keys() - {"data"}:
-        raise UserError(f"only keys of section 'data' are allowed here, such as data.split, but not {quoted(key)}")
-    cls = tasks.find(task)
-    values = tree.get("data", {})
-    return cls(resolve_section(cls.Config, values, "data."))
 
 
 def resolve_section(section: type[Section], values: Any, prefix: str = "") -> Section:

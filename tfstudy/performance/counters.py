@@ -19,7 +19,6 @@ from tfstudy.performance.record import Flops
 
 aten = torch.ops.aten
 Shape = Sequence[int]
-BACKWARD = 2  # a product of matrices has two gradients, each a product of the same size
 
 
 def _recurrent(x: Shape, weights: Any, *more: Any, out_shape: Any = None, **_: Any) -> int:
@@ -28,32 +27,24 @@ def _recurrent(x: Shape, weights: Any, *more: Any, out_shape: Any = None, **_: A
     For an LSTM from `d` to `h` units these are 2 (4 h d + 4 h h) = 8 h (d + h) at a position. cuDNN gets all directions
     and layers as one list of weights, oneDNN the two matrices of one layer.
     """
-    matrices = (
-        [shape for shape in weights if len(shape) == 2] if isinstance(weights[0], Sequence) else [weights, more[0]]
-    )
+    listed = isinstance(weights[0], Sequence)
+    matrices = [shape for shape in weights if len(shape) == 2] if listed else [weights, more[0]]
     return 2 * math.prod(x[:-1]) * sum(map(math.prod, matrices))
 
 
 def _recurrent_backward(*shapes: Any, **options: Any) -> int:
-    return BACKWARD * _recurrent(*shapes, **options)
+    return 2 * _recurrent(*shapes, **options)  # a product of matrices has two gradients, each of the same size
 
 
-def _attention(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
-    """Return the FLOPs of both products, of all pairs: with a causal mask, too, as explicit attention computes them."""
-    return int(sdpa_flop_count(query, key, value))  # type: ignore[no-untyped-call]
-
-
-def _attention_backward(gradient: Shape, query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
-    return int(sdpa_backward_flop_count(gradient, query, key, value))  # type: ignore[no-untyped-call]
-
-
-FORMULAS: Mapping[Any, Callable[..., int]] = {
+FORMULAS: Mapping[Any, Callable[..., int]] = {  # attention computes all pairs, with a causal mask too
     aten.mkldnn_rnn_layer: _recurrent,
     aten.mkldnn_rnn_layer_backward: _recurrent_backward,
     aten._cudnn_rnn: _recurrent,
     aten._cudnn_rnn_backward: _recurrent_backward,
-    aten._scaled_dot_product_flash_attention_for_cpu: _attention,
-    aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+    aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),  # type: ignore[no-untyped-call]
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        lambda gradient, q, k, v, *_, **__: sdpa_backward_flop_count(gradient, q, k, v)  # type: ignore[no-untyped-call]
+    ),
 }
 PRODUCTS = ("bmm", "baddbmm")  # of two tensors of activations: scores, and weighted values
 FUSED = "scaled_dot_product"
@@ -61,33 +52,18 @@ FUSED = "scaled_dot_product"
 
 def count(work: Callable[[], object], model: nn.Module) -> Flops:
     """Return the FLOPs of what `work` does with a model: those of products of matrices, convolutions and attention."""
-    by_module = _by_module(work, model)
-    every = {_name(op): flops for op, flops in by_module.get("Global", {}).items()}
-    attention = sum(flops for op, flops in every.items() if op in PRODUCTS or FUSED in op)
-    inner = [name for name in by_module if "feedforward" in name.split(".")]
-    outermost = [name for name in inner if "feedforward" not in name.split(".")[:-1]]
-    feedforward = sum(sum(by_module[name].values()) for name in outermost or inner)
-    return Flops(sum(every.values()), attention, feedforward)
-
-
-def uses_fused_attention(work: Callable[[], object], model: nn.Module) -> bool:
-    """Whether `work` calls an attention kernel that does not return its weights."""
-    return any(FUSED in _name(op) for op in _by_module(work, model).get("Global", {}))
-
-
-def _by_module(work: Callable[[], object], model: nn.Module) -> Mapping[str, Mapping[Any, int]]:
-    """Return the FLOPs of each operator, for each module that contains it; the whole is `Global`."""
     with FlopCounterMode(display=False, custom_mapping=dict(FORMULAS)) as counter:
         # The counter names a module when its parent is called, which some parents are not.
         for name, module in model.named_modules():
             counter.mod_tracker._known_modules[module] = f"model.{name}"
         work()
-    counts: Mapping[str, Mapping[Any, int]] = counter.get_flop_counts()
-    return counts
-
-
-def _name(op: Any) -> str:
-    return str(op).rpartition(".")[2]
+    by_module = counter.get_flop_counts()
+    every = {str(op).rpartition(".")[2]: flops for op, flops in by_module.get("Global", {}).items()}
+    attention = sum(flops for op, flops in every.items() if op in PRODUCTS or FUSED in op)
+    inner = [name for name in by_module if "feedforward" in name.split(".")]
+    outermost = [name for name in inner if "feedforward" not in name.split(".")[:-1]]
+    feedforward = sum(sum(by_module[name].values()) for name in outermost or inner)
+    return Flops(sum(every.values()), attention, feedforward)
 
 
 class LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -106,16 +82,12 @@ class LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
         results = func(*args, **(kwargs or {}))
         before = {storage._cdata for storage in _storages((args, kwargs))}
         for storage in _storages(results):
-            if storage._cdata not in self._known | before:
-                self._add(storage)
+            if (key := storage._cdata) not in self._known | before:
+                self._known.add(key)
+                self.current += storage.nbytes()
+                weakref.finalize(storage, self._release, key, storage.nbytes())
         self.peak = max(self.peak, self.current)
         return results
-
-    def _add(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
-        self._known.add(key)
-        self.current += size
-        weakref.finalize(storage, self._release, key, size)
 
     def _release(self, key: int, size: int) -> None:
         self._known.discard(key)
@@ -139,8 +111,7 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int:
         return torch.cuda.max_memory_allocated() - before
     with LiveTensors() as live:
         work()
-    peak: int = live.peak
-    return peak
+    return int(live.peak)
 
 
 def size_of(tensors: Iterator[Tensor]) -> int:

@@ -5,7 +5,6 @@ import os
 import platform
 import random
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 import torch
 
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import parameter_count
 from tfstudy.performance import counters
 from tfstudy.performance.record import Machine, Record
@@ -31,12 +31,7 @@ class Prepared(NamedTuple):
     workload: Workload
     record: Record
     steps: int  # within one repeat
-    seconds: list[float]
-    cpu_seconds: list[float]
-
-    def finished(self) -> Record:
-        """Return the record with the times."""
-        return msgspec.structs.replace(self.record, seconds=tuple(self.seconds), cpu_seconds=tuple(self.cpu_seconds))
+    times: list[tuple[float, float]]  # of each repeat: wall-clock and CPU seconds of a step
 
 
 def measure(request: Request, device: torch.device, name: str) -> tuple[list[Record], list[str]]:
@@ -54,17 +49,25 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
             display.update(number)
             key = config.arch, config.model.model_dump_json()
             trainees[key] = trainees.get(key) or build(config, device)
-            workload = Workload(setting, config, trainees[key], device)
-            small = Workload(setting._replace(variant="default", length=2, batch=1), config, trainees[key], device)
-            if setting.variant == "explicit" and not counters.uses_fused_attention(small, trainees[key].model):
+            fused = any(isinstance(module, MultiHeadAttention) for module in trainees[key].model.modules())
+            if setting.variant == "explicit" and not fused:
                 continue
+            workload = Workload(setting, config, trainees[key], device)
             if ready := attempt(lambda workload=workload: prepare(workload, request, machine)):  # type: ignore[misc]
                 prepared.append(ready)
             else:
                 notes.append(f"not enough memory: {' '.join(map(str, setting))}")
-    if request.timed:
-        time_all(prepared, request.repeats)
-    return [one.finished() for one in prepared], notes
+    order = random.Random(0)  # another one in each round
+    rounds = [one for _ in range(request.repeats * request.timed) for one in order.sample(prepared, len(prepared))]
+    with ProgressDisplay("measuring", len(rounds), "times") as display:
+        for number, one in enumerate(rounds):
+            display.update(number, f"round {number // len(prepared) + 1} of {request.repeats}")
+            one.times.append(timed(one.workload, one.steps))
+    return [
+        msgspec.structs.replace(one.record, seconds=tuple(wall for wall, _ in one.times),
+                                cpu_seconds=tuple(cpu for _, cpu in one.times))
+        for one in prepared
+    ], notes  # fmt: skip
 
 
 def prepare(workload: Workload, request: Request, machine: Machine) -> Prepared:
@@ -73,50 +76,32 @@ def prepare(workload: Workload, request: Request, machine: Machine) -> Prepared:
     model, trainee = workload.config.model, workload.trainee
     workload()  # allocates what lasts, such as the states of the optimiser
     values = {key: value for key, value in model.model_dump(mode="json").items() if value is not None}
-    size = parameter_count(trainee.model)
-    record = Record(machine, work, variant, arch, values, size, length, width, batch)
+    memory = step = flops = None
     if "memory" in request.measures:
         trainee.optimizer.zero_grad(set_to_none=True)
         step = counters.peak_bytes(workload, workload.device)
-        lasting = counters.size_of(trainee.tensors(work == "training"))
-        record = msgspec.structs.replace(record, memory=lasting + step, step_memory=step)
+        memory = step + counters.size_of(trainee.tensors(work == "training"))
     if "flops" in request.measures:
-        counted = counters.count(workload, trainee.model)
+        flops = counters.count(workload, trainee.model)
         if variant == "checkpointing":  # the counter doesn't always know to which module a second computation belongs
-            counted = msgspec.structs.replace(counted, feedforward=None)
-        record = msgspec.structs.replace(record, flops=counted)
-    steps = 1
-    if request.timed:
-        seconds, _ = timed(workload, 1)
-        steps = max(1, math.ceil(SHORTEST / max(seconds, 1e-9)))
-    return Prepared(workload, record, steps, [], [])
-
-
-def time_all(prepared: Sequence[Prepared], repeats: int) -> None:
-    """Time every setting once per round, in an order that is drawn in each round."""
-    order = random.Random(0)
-    rounds = [one for _ in range(repeats) for one in order.sample(prepared, len(prepared))]
-    with ProgressDisplay("measuring", len(rounds), "times") as display:
-        for number, one in enumerate(rounds):
-            display.update(number, f"round {number // len(prepared) + 1} of {repeats}")
-            seconds, cpu_seconds = timed(one.workload, one.steps)
-            one.seconds.append(seconds)
-            one.cpu_seconds.append(cpu_seconds)
+            flops = msgspec.structs.replace(flops, feedforward=None)
+    record = Record(
+        machine, work, variant, arch, values, parameter_count(trainee.model), length, width, batch,
+        memory=memory, step_memory=step, flops=flops,
+    )  # fmt: skip
+    seconds = timed(workload, 1)[0] if request.timed else math.inf
+    return Prepared(workload, record, max(1, math.ceil(SHORTEST / max(seconds, 1e-9))), [])
 
 
 def timed(workload: Workload, steps: int) -> tuple[float, float]:
     """Return the wall-clock time and the CPU time of a step, as means over some steps."""
-    _wait_for(workload.device)
+    wait = torch.cuda.synchronize if workload.device.type == "cuda" else int
+    wait()
     start, cpu_start = time.perf_counter(), time.process_time()
     for _ in range(steps):
         workload()
-    _wait_for(workload.device)
+    wait()
     return (time.perf_counter() - start) / steps, (time.process_time() - cpu_start) / steps
-
-
-def _wait_for(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 def machine_record(device: torch.device, name: str) -> Machine:

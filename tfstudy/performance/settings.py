@@ -77,8 +77,6 @@ def parse_axes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
         if not equals:
             raise UserError(f"--vary must be AXIS=VALUE,... such as length=16,32, but is {quoted(text)}")
         one_of("axis", name, AXES, "--vary")
-        if name in axes:
-            raise UserError(f"--vary names the axis {name} twice")
         sizes = [value.strip() for value in values.split(",")]
         if wrong := [size for size in sizes if not NUMBER.fullmatch(size) or int(size) > LARGEST]:
             must = f"must be a whole number from 1 to {LARGEST:,}"
@@ -89,12 +87,11 @@ def parse_axes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 def check_overrides(overrides: Tree) -> Tree:
     """Return settings of models; `UserError` for those of other sections, and for the width, which `--vary` sets."""
-    for section, values in overrides.items():
+    for section in overrides:
         one_of("section", section, ("model",), "--set")
-        if not isinstance(values, dict):
-            raise UserError(f"--set {section}: '{section}' must be a section of keys, but is {quoted(values)}")
-    if "dim" in overrides.get("model", {}):
-        raise UserError("--set model.dim: set the width of all architectures with --vary width=...")
+    model = overrides.get("model", {})
+    if not isinstance(model, dict) or "dim" in model:
+        raise UserError("--set takes settings such as model.heads=8; the width of all is set by --vary width=...")
     return overrides
 
 

@@ -13,6 +13,7 @@ from tfstudy.analysis.labels import Condition, preset_text
 from tfstudy.analysis.published import SIGN_NOTE, Quotation
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.config.presets import preset
+from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.report.markup import count_range, plural, q_equals, several, with_interval
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import SplitScores
@@ -83,7 +84,7 @@ def table_notes(
         PUBLISHED: sources,
     }  # fmt: skip
     notes = [Note(kind, text) for kind, texts in kinds.items() for text in texts]
-    return [*notes, *_runs(runs, rows), *(Note(LEFT_OUT, text) for text in study.left_out_notes())]
+    return [*notes, *_terms(rows), *_runs(runs, rows), *(Note(LEFT_OUT, text) for text in study.left_out_notes())]
 
 
 def contrast_note(one: Mapping[str, Any]) -> str:
@@ -257,6 +258,13 @@ def _sizes(rows: Sequence[Condition]) -> list[str]:
             places.setdefault(text, {})[f"{task} {split} {corpus}".strip()] = None
     listed = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
     return [f"compared conditions differ in parameters by more than 5 %: {_first(listed)}"] if listed else []
+
+
+def _terms(rows: Sequence[Condition]) -> list[Note]:
+    """Return a warning if compared architectures differ in steps, batches, tuning or amounts of data."""
+    places = [" ".join(filter(None, (row.task, row.split, row.corpus))) for row in rows]
+    found = [Contender(at, row.arch, row.config, preset=row.preset) for at, row in zip(places, rows, strict=True)]
+    return [Note(WARNING, text) for text in unequal_terms(found)]
 
 
 def _presets(rows: Sequence[Condition]) -> list[str]:
