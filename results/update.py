@@ -9,7 +9,7 @@ import contextlib
 import io
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tfstudy.cli import main as tfstudy
@@ -44,6 +44,23 @@ TABLES = {  # by study: the options of its table
     "translation-sizes": [],
     "translation-sizes-synthetic": [],
 }
+FORMS = ("adjective_class", "negative_questions", "noun_forms", "verb_tenses")
+LEFT_OUT = {  # by study: columns and rows of its table that its page does not need; `tfstudy table STUDY` has them
+    "positions": ("architecture", "parameters"),
+    "blocks": ("architecture", "parameters"),
+    "warmup": ("architecture", "oracle length, EOS forbidden", "L90", "L50"),
+    "distances": ("oracle length, EOS forbidden", "L90", "L50"),
+    "scan-simple": ("oracle length, EOS forbidden", "L90", "L50"),
+    "tasks": ("oracle length, EOS forbidden", "L90", "L50", "parameters"),
+    "claims-tasks": ("parameters",),
+    "claims-heads": (*FORMS, "parameters"),
+    "claims-pairs": (*FORMS, "parameters"),
+    "claims-translation": ("architecture", *FORMS),
+    "translation-checkpoints": ("multi30k-en-de testcoco", "multi30k-en-de test2017", "parameters"),
+    "translation-length": FORMS,
+    "translation-sizes": ("multi30k-en-de testcoco", "multi30k-en-de test2017", "parameters"),
+    "translation-sizes-synthetic": (*FORMS, "parameters"),
+}
 UNFINISHED: tuple[str, ...] = ()  # some runs of their grids are missing
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 FIGURES = (  # file, then the command that draws it
@@ -71,10 +88,7 @@ FIGURES = (  # file, then the command that draws it
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
-LEGEND = (
-    "\nHow intervals, letters and q are computed: [statistics](../../docs/concepts/statistics.md). "
-    "How runs are trained and evaluated: [protocol](../../docs/concepts/protocol.md).\n"
-)
+LEGEND = "\n[Statistics](../../docs/concepts/statistics.md), [protocol](../../docs/concepts/protocol.md).\n"
 STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
 TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
 
@@ -100,6 +114,21 @@ def output(*words: str) -> str:
     return out.getvalue()
 
 
+def without(text: str, heads: Collection[str]) -> str:
+    """Return Markdown tables without the columns and rows of these heads."""
+    lines: list[str] = []
+    shown: list[int] = []  # the columns of the current table
+    for line in text.splitlines():
+        cells = line.removeprefix("|").removesuffix("|").split("|")
+        if not line.startswith("|"):
+            shown = []
+            lines.append(line)
+        elif not shown or cells[0].strip() not in heads:
+            shown = shown or [i for i, cell in enumerate(cells) if cell.strip() not in heads]
+            lines.append(f"|{'|'.join(cells[i] for i in shown)}|")
+    return "\n".join(lines) + "\n"
+
+
 def with_costs(page: str) -> str:
     """Return a page whose table of studies has the number of runs and the device hours of each, and of all.
 
@@ -123,7 +152,7 @@ def documents() -> Iterator[tuple[Path, str]]:
     """Yield each document that contains numbers, with its text by the records in the current folder."""
     for study, options in TABLES.items():
         page = RESULTS / study / "README.md"
-        table = output("table", study, *options, "--format", "md")
+        table = without(output("table", study, *options, "--format", "md"), LEFT_OUT.get(study, ()))
         yield page, TABLE.sub(lambda _, table=table: table + LEGEND, page.read_text(encoding="utf-8"), count=1)
     yield RESULTS / "claims.md", output("claims")
     page = RESULTS / "README.md"
