@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.timing import alternate, arguments, scan, seconds, table
 from tfstudy.data.encoding import BOS, EOS, PAD, Encoded
 from tfstudy.evaluation.decoding import generate, generation_limit
-from tfstudy.evaluation.evaluate import sample_examples
+from tfstudy.evaluation.evaluate import sample
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
@@ -66,7 +66,8 @@ def compare(arch: str, commands: int, rounds: int) -> None:
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train)
     fit(module, training_data(prepared), accelerator=device.type)
     prepared.model.eval().to(device)
-    encoded = prepared.data.encode(sample_examples(prepared.task.examples("test"), commands)).to(device)
+    tested = prepared.task.examples("test")
+    encoded = prepared.data.encode([tested[number] for number in sample(tested, commands)]).to(device)
     limit, size = generation_limit(prepared.task, prepared.config.decode).constant, prepared.config.eval.batch_size
     ways = {"usual": (False, 64, False), "usual, with caches": (False, 64, True), "ours": (True, size, True)}
     if device.type == "cuda":
