@@ -11,36 +11,29 @@ operand, which may be on either side. The other operand has 1 to `length` digits
 occur. Dividing by a larger number is easy: the quotient is 0.
 """
 
-from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import Example, Tag, Tokens
+from tfstudy.tasks.base import Tag, Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, random_number
 
 SYMBOL = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 MAX_DIGITS = 2000  # Python formats at most 4,300 digits, and a product has up to twice the digits of its factors
 
 
-def operands(random: Random, length: int) -> tuple[int, int]:
-    """Draw a number of `length` digits and one of 1 to `length` digits, in random order."""
-    pair = random_number(random, length), random_number(random, random.randint(1, length))
-    return pair if random.random() < 0.5 else pair[::-1]
-
-
-def carries(left: int, symbol: str, right: int) -> list[bool]:
-    """Return in which columns, the last digits first, an addition carries or a subtraction (larger - smaller) borrows.
+def carries(left: int, symbol: str, right: int) -> int:
+    """Return in how many columns an addition carries or a subtraction (larger - smaller) borrows.
 
     A column carries if the digits up to it add up to a larger place value; this is faster than computing the columns.
     """
     larger, smaller = max(left, right), min(left, right)
     powers = [10**size for size in range(1, len(str(larger)) + 1)]
     if symbol == "+":
-        return [larger % power + smaller % power >= power for power in powers]
-    return [larger % power < smaller % power for power in powers]
+        return sum(larger % power + smaller % power >= power for power in powers)
+    return sum(larger % power < smaller % power for power in powers)
 
 
 class Arithmetic(Generated):
@@ -78,7 +71,9 @@ class Arithmetic(Generated):
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         if length > MAX_DIGITS:
             return None
-        left, right = operands(random, length)
+        left, right = random_number(random, length), random_number(random, random.randint(1, length))
+        if random.random() >= 0.5:
+            left, right = right, left
         symbol, turned = SYMBOL[self.config.split], self.config.format == "reversed"
         source = (*digits(left, turned), symbol, *digits(right, turned), "=")
         tags: dict[str, Tag] = {"digits_left": len(str(left)), "digits_right": len(str(right))}
@@ -92,19 +87,7 @@ class Arithmetic(Generated):
             case "*":
                 return Drawn(source, digits(left * right, turned), tags)
         result = left + right if symbol == "+" else left - right
-        return Drawn(source, digits(result, turned), {**tags, "carries": sum(carries(left, symbol, right))})
-
-    def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
-        """Return, at each digit of a sum or difference, whether its column carries or borrows (1) or not (0)."""
-        symbol = SYMBOL[self.config.split]
-        if symbol not in "+-":
-            return {}
-        middle, step = example.source.index(symbol), 1 if self.config.format == "reversed" else -1
-        numbers = example.source[:middle][::step], example.source[middle + 1 : -1][::step]  # from the last digit
-        left, right = (int("".join(number[::-1])) for number in numbers)
-        columns = [*map(int, carries(left, symbol, right))]
-        first, second = (columns[: len(number)][::step] for number in numbers)
-        return {"carry": [*first, None, *second, None]}
+        return Drawn(source, digits(result, turned), {**tags, "carries": carries(left, symbol, right)})
 
     def group(self, source: Tokens) -> Tokens:
         """Keep sums and products with swapped operands together: their results are the same."""

@@ -241,10 +241,8 @@ def _folder(
     unused: dict[str, str] = {}
     for path in paths:
         role = roles.get(path.name) or role_of(path.name.removesuffix(".gz"))
-        if role == "none":
-            unused[path.name] = "data.roles"
-        elif path.is_dir():
-            unused[path.name] = "a folder"
+        if role == "none" or path.is_dir():
+            unused[path.name] = "data.roles" if role == "none" else "a folder"
         elif path.name not in roles and OTHER_FILES.fullmatch(path.name):
             unused[path.name] = "no format that is read"
         else:
@@ -269,18 +267,18 @@ def _files_of(
 ) -> Sequence[Path]:
     """Return the file of a role, or its two parallel files, the source first; `unused` gets all others."""
     ends = {extension(path): path for path in paths}
-    used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), [])
-    exact = [path for path in paths if stem(path) in ROLES]
-    if not used and len(paths) > 1 and len(exact) == 1:  # such as train.tsv beside train_100.tsv
-        used = exact
-    if not used and len(paths) > 1:
-        names, hint = " and ".join(path.name for path in paths), ""
+    exact = [path for path in paths if stem(path) in ROLES]  # such as train.tsv beside train_100.tsv
+    used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), exact)
+    if len(paths) == 1:
+        used = [*paths]
+    elif not used or (used is exact and len(exact) > 1):
+        hint = ""
         if len(ends) == len(paths) == 2 and not {"tsv", "jsonl"} & ends.keys():
             hint = f"; if they are parallel, name the source first: data.columns={','.join(ends)}"
         raise UserError(
-            f"data.root: {names} are both for '{role}'; give one another role: data.roles={paths[1].name}=none{hint}"
+            f"data.root: {' and '.join(path.name for path in paths)} are both for '{role}'; give one another role: "
+            f"data.roles={paths[1].name}=none{hint}"
         )
-    used = used or [*paths]
     unused |= {path.name: f"{used[0].name} is the {role} split" for path in paths if path not in used}
     first = "\t" if len(used) == 2 else next(lines(used[0]), "")
     if "\t" in first or SCAN_LINE.fullmatch(first) or extension(used[0]).endswith("jsonl"):

@@ -10,8 +10,8 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 P19-1021) show how much the settings matter with few pairs.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -19,21 +19,25 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.tasks.base import Example, TaskConfig, Tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.scoring import is_unspaced, mean, same_text, token_accuracy
-from tfstudy.tasks.translation.subwords import BYTES, Subwords, learn, size_for
 from tfstudy.tasks.translation.text import FAULTS, LEFT_OUT, TRAIN_PAIRS, Pair, embedded, from_corpus, listed
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+BYTES = 256  # the smallest vocabulary: no merges
+SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000))  # maximum number of pairs, number of subwords
+MAX_SIZE = 8_000
 LARGEST = 10**8  # number of pairs, as of the examples of other tasks
 
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (*FilesConfig.__annotations__, "source_language", "target_language", "clean")
 EVALUATED = 32  # times as many subwords may a held-out sentence have
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
-UNSPACED = {  # languages written without spaces between words, and the tokenizer of sacreBLEU for each
-    **dict.fromkeys(
-        ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
-    ),
-    **dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh"),
-}
+# Languages written without spaces between words, and the tokenizer of sacreBLEU for each
+UNSPACED = dict.fromkeys(
+    ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
+)
+UNSPACED |= dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh")
 SAMPLE = 100  # train pairs whose script decides if the language is not known
 
 
@@ -96,7 +100,14 @@ class Translation(CorpusTask):
         self._notes = {
             **text.notes,
             "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
-            "sizes": {split: _sizes(examples) for split, examples in self._examples.items()},
+            "sizes": {
+                split: {
+                    "pairs": len(own),
+                    "source_tokens": sum(len(e.source) for e in own),
+                    "target_tokens": sum(len(e.target) for e in own),
+                }
+                for split, own in self._examples.items()
+            },
             "vocabulary": dict(zip(("source", "target"), map(len, self.vocabulary()), strict=True)),
         }
 
@@ -209,12 +220,69 @@ class Translation(CorpusTask):
         return self.config.max_subwords or MAX_SUBWORDS
 
 
-def _sizes(examples: Sequence[Example]) -> dict[str, int]:
-    return {
-        "pairs": len(examples),
-        "source_tokens": sum(len(e.source) for e in examples),
-        "target_tokens": sum(len(e.target) for e in examples),
-    }
+class Subwords:
+    """Byte-level BPE (Wang et al. 2020): `a furry dog` is `Ġa Ġfur ry Ġdog`.
+
+    A space is part of the following word, written `Ġ`. The first word also has one, so a word has the same subwords at
+    all positions. Every byte is a subword, so decoding restores any text; bytes that form no character decode to
+    U+FFFD. Training gives the same subwords for the same text in any order and with any number of threads.
+    """
+
+    def __init__(self, tokenizer: "Tokenizer") -> None:
+        self._tokenizer = tokenizer
+        ids = tokenizer.get_vocab()
+        self._pieces = sorted(ids, key=ids.__getitem__)
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the subwords of each text; none for an empty text."""
+        pieces = self._pieces  # the tokenizer itself would create a new string for each token
+        return [tuple(pieces[i] for i in encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+
+    def decode(self, tokens: Sequence[str]) -> str:
+        return str(self._tokenizer.decoder.decode(list(tokens)))
+
+    def readable(self, token: str) -> str:
+        """Return the text of a subword, with `▁` for a space and U+FFFD for bytes that are a part of a character."""
+        from tokenizers import decoders
+
+        return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
+
+    def vocabulary(self) -> set[str]:
+        return set(self._pieces)
+
+    @classmethod
+    def read(cls, text: str) -> "Subwords":
+        """Return the subwords that `json` wrote; `UserError` for a damaged text."""
+        from tokenizers import Tokenizer
+
+        try:
+            return cls(Tokenizer.from_str(text))
+        except Exception as error:  # the library raises nothing more specific
+            raise UserError(f"tokenizer.json is damaged: {error}") from None
+
+    def json(self) -> str:
+        """Return the tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
+        return str(self._tokenizer.to_str())
+
+
+def learn(texts: Iterable[str], size: int) -> Subwords:
+    """Learn at most `size` subwords: the bytes, and merges of neighbours that occur at least twice."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    # `add_prefix_space` of the library skips texts that begin with a space, which decoding would then lose.
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return Subwords(tokenizer)
+
+
+def size_for(pairs: int) -> int:
+    """Return the number of subwords for a number of pairs: with few pairs, most of many subwords would be rare."""
+    return next((size for limit, size in SIZES if pairs <= limit), MAX_SIZE)
 
 
 def bleu_tokenizer(language: str, train: Sequence[Pair]) -> str:

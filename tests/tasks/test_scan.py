@@ -195,6 +195,9 @@ def test_a_split_read_from_files_is_the_one_regenerated_whatever_its_last_lines(
     first, *train = official_lines(task.examples("train"))
     write_folder(tmp_path, split, ["\ufeff" + first, *train], official_lines(task.examples("test")), end=end)
     assert sums(read(tmp_path, split)) == SUMS[split]
+    write_folder(tmp_path, split, [first, *train], official_lines(task.examples("test"))[1:])
+    with pytest.raises(UserError, match=rf"'{split}' \(test, \d+ lines\) is not the official data"):
+        read(tmp_path, split)
 
 
 def test_the_examples_that_a_few_shot_split_adds_are_trained_on_and_never_held_out(tmp_path):

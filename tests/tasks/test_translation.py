@@ -18,8 +18,7 @@ from tfstudy.evaluation.evaluate import Output, summarise_outputs
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import fingerprint, overlap
 from tfstudy.tasks.translation import synthetic
-from tfstudy.tasks.translation.subwords import learn
-from tfstudy.tasks.translation.task import Translation
+from tfstudy.tasks.translation.task import Translation, learn
 from tfstudy.tasks.translation.text import FAULTS, faults, pair_of
 
 # The embedded languages
@@ -203,11 +202,18 @@ def test_merges_are_those_of_the_most_frequent_neighbours_at_all_positions_of_a_
 
 def test_subwords_are_the_same_in_any_order_and_in_another_process_with_other_threads():
     assert learn(TEXTS, 300).json() == learn(TEXTS[::-1], 300).json()
-    code = "import sys, json\nfrom tfstudy.tasks.translation.subwords import learn\n"
+    code = "import sys, json\nfrom tfstudy.tasks.translation.task import learn\n"
     code += "print(learn(json.load(sys.stdin), 300).json())"
     done = subprocess.run([sys.executable, "-c", code], env={"RAYON_NUM_THREADS": "4", "PYTHONHASHSEED": "2"},
                           input=json.dumps(TEXTS), capture_output=True, text=True, check=True)  # fmt: skip
     assert done.stdout.strip() == learn(TEXTS, 300).json()
+
+
+def test_subwords_are_learnt_from_the_pairs_that_are_trained_on(tmp_path, root):
+    small = translation(root, train_pairs=40, subword_vocab_size=320)
+    pairs = [*zip(sources(small), targets(small), strict=True)]
+    other = columns(tmp_path / "other", train=pairs, dev=[("zzz zzz", "qqq qqq")] * 9, test=[("vvv vvv", "www")] * 9)
+    assert translation(other, subword_vocab_size=320).files()["tokenizer.json"] == small.files()["tokenizer.json"]
 
 
 def test_the_model_has_every_subword_and_its_file_suffices_to_read_tokens(root):
