@@ -14,7 +14,7 @@ from tfstudy.launchers.batch import save_plan
 from tfstudy.report.status import seconds_left
 from tfstudy.report.status import status as listing
 from tfstudy.runs.find import find_run
-from tfstudy.runs.status import planned_runs, run_status, study_runs
+from tfstudy.runs.status import read_plan, run_status, study_runs
 from tfstudy.runs.writer import write_failure
 
 
@@ -98,7 +98,7 @@ def test_the_plan_of_the_same_configs_is_replaced():
     jobs = planned("0-1")
     save_plan(jobs)
     save_plan([job._replace(path=job.path[:-8] + "ffffffff") for job in planned("0-1", preset="small")])
-    assert set(planned_runs(Path("results/study")).values()) == {"small"}
+    assert set(read_plan(Path("results/study")).runs.values()) == {"small"}
     assert [run.path.name for run in study_runs(Path("results/study"))] == ["s0-ffffffff", "s1-ffffffff"]
     next(Path("results/study/.plans").iterdir()).write_text("{")
     assert study_runs(Path("results/study")) == []

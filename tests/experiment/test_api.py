@@ -85,29 +85,16 @@ def test_a_run_and_its_use_leave_the_random_state_warnings_and_logs_of_the_calle
     assert state() == before
 
 
-def test_every_public_name_can_be_imported():
-    assert [getattr(tfstudy, name).__name__ for name in tfstudy.__all__] == tfstudy.__all__
-
-
-def test_messages_in_python_name_no_options_of_the_command_line(capsys):
+def test_options_that_do_not_fit_are_refused():
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL, **{"eval.max_examples": 24})
-    again = {"arch": "lstm", **SMALL, "eval.max_examples": 24}
     for options, fact in (
         (CPU._replace(devices=9999), "devices must be at most"),
         (CPU._replace(accelerator="gpu"), "a GPU is called cuda"),
-        (CPU._replace(tuning=True), "is not a trial"),
+        (CPU._replace(tuning=True), f"{outcome.path} is not a trial"),
         (CPU._replace(loggers=("wandb",)), "wandb"),
     ):
-        with pytest.raises(UserError, match=fact) as error:
-            tfstudy.run("reverse", options=options, **again)
-        assert " --" not in f" {error.value}"
-    last = outcome.path / "checkpoints" / "last.ckpt"
-    last.write_bytes(last.read_bytes()[:-9])
-    with pytest.raises(UserError, match="damaged") as error:
-        tfstudy.load(outcome.path)
-    assert " --" not in str(error.value)
-    assert not tfstudy.run("reverse", options=CPU, **again).worked
-    assert "--" not in capsys.readouterr().out
+        with pytest.raises(UserError, match=fact):
+            tfstudy.run("reverse", arch="lstm", options=options, **SMALL, **{"eval.max_examples": 24})
 
 
 def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):

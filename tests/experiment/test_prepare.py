@@ -12,10 +12,9 @@ from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
 from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
-from tfstudy.evaluation.decoding import needed_positions
 from tfstudy.experiment.api import RunOptions, compose_config
 from tfstudy.experiment.parameter_matching import match_sizes
-from tfstudy.experiment.prepare import DataShape, check, describe, prepare, sized_model
+from tfstudy.experiment.prepare import DataShape, check, describe, prepare
 from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
 
@@ -81,20 +80,13 @@ def prepared(*assignments: str, task: str = "copying", arch: str = "cnn"):
 def test_a_table_of_positions_is_as_large_as_the_data_need():
     assert prepared().model.max_positions == 512
     assert prepared("model.max_positions=9").model.max_positions == 37
+    assert " parameters and 37 positions, seed 0" in describe(prepared("model.max_positions=9"), Path())
+    assert " parameters, seed 0" in describe(prepared(), Path())
     long = prepared("model.max_positions=9", "data.test_length=600-600")
     assert long.model.max_positions == 617
     assert long.config.model.max_positions == long.identity.settings["model"]["max_positions"] == 9
     for decode in ("decode.limit=source", "decode.method=beam", "decode.max_length=30"):
         assert prepared("model.max_positions=9", decode).model.max_positions == 37, "it depends on the data only"
-
-
-def test_the_cnn_takes_the_lengths_of_chomsky():
-    config = resolve({"task": "chomsky", "arch": "cnn", "data": {"split": "reverse_string", "test_length": "41-500",
-                      "train_examples": 50, "eval_examples": 60}})  # fmt: skip
-    task = tasks.find("chomsky")(config.data)
-    shape = DataShape.of(task)
-    check(config, shape)
-    assert sized_model(config, shape).max_positions == needed_positions(task) > 512
 
 
 def test_a_model_copies_to_tokens_of_the_same_text_and_to_unknown_if_there_is_none():
@@ -132,18 +124,6 @@ def test_a_model_with_positions_of_digits_knows_the_digits_of_its_task():
         assert marked == set("0123456789")
 
 
-def test_the_positions_of_a_run_are_named_if_they_are_more_than_configured():
-    def line(largest):
-        model = {"positions": "learned", "max_positions": largest, "dim": 16, "feedforward": 16}
-        data = {"train_examples": 20, "eval_examples": 5}
-        return describe(
-            prepare(resolve({"task": "copying", "arch": "transformer", "model": model, "data": data})), Path()
-        )
-
-    assert " parameters and 37 positions, seed 0" in line(4)
-    assert " parameters, seed 0" in line(37)
-
-
 def size(config) -> int:
     source, target = tasks.find(config.task)(config.data).vocabulary()
     with torch.device("meta"):
@@ -161,28 +141,21 @@ def test_without_a_preset_an_architecture_has_the_parameters_of_the_default_tran
 
 
 @pytest.mark.usefixtures("additions")
-@pytest.mark.parametrize("arch", ["mingru", "bag"])
-def test_a_width_that_is_given_is_kept_and_so_are_the_others(arch):
-    for width in models.find(arch).widths:
+def test_a_width_that_is_given_is_kept_and_so_are_the_others_and_other_settings():
+    for width in models.find("mingru").widths:
         given = {"model": {width: 40}}
-        assert compose_config("reverse", arch, "default", given).model == models.find(arch).Config(**{width: 40})
-
-
-@pytest.mark.usefixtures("additions")
-def test_other_settings_are_kept():
+        assert compose_config("reverse", "mingru", "default", given).model == models.find("mingru").Config(
+            **{width: 40}
+        )
     config = compose_config("reverse", "mingru", "default", {"model": {"layers": 2, "dropout": 0.3}})
     assert (config.model.layers, config.model.dropout) == (2, 0.3)
     reference = size(compose_config("reverse", "transformer", "default", {}))
     assert size(config) == pytest.approx(reference, rel=0.05)
 
 
-def test_a_size_that_no_width_gives_is_refused_with_the_nearest():
-    config = resolve({"task": "scan", "arch": "lstm"})
+def test_positions_that_long_data_need_count_and_a_size_that_no_width_gives_is_refused():
     with pytest.raises(UserError, match=r"lstm give 10 parameters within 5 %; the nearest give \d"):
-        match_sizes(config, (12, 9), 10)
-
-
-def test_positions_that_long_data_need_count():
+        match_sizes(resolve({"task": "scan", "arch": "lstm"}), (12, 9), 10)
     data = {"test_length": "400-400", "train_examples": 50, "eval_examples": 5}
     tree = {"task": "copying", "arch": "cnn", "data": data, "model": {"max_positions": 8}}
     prepared = prepare(resolve(tree))

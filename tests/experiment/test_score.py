@@ -22,7 +22,7 @@ def _reverse(tmp_path, monkeypatch):
         yield
 
 
-def test_trivial_systems_are_scored_on_the_examples_that_are_decoded():
+def test_trivial_systems_and_kinds_of_errors_are_recorded():
     assert tfstudy(*command()) == 0
     test = read_result(folder()).splits["test"]
     assert test.n == 24, "a sample"
@@ -30,6 +30,9 @@ def test_trivial_systems_are_scored_on_the_examples_that_are_decoded():
     copied = test.baselines["copy"]["exact_match"]
     assert 0 <= copied < 0.5
     assert round(24 * copied, 6) % 1 == 0, "a share of 24 examples"
+    for split, scores in read_result(folder()).splits.items():
+        assert scores.errors == summarize_errors(read_predictions(folder(), split))
+        assert sum(kind.n for kind in scores.errors.values()) == scores.n > 0
 
 
 def test_the_limit_and_the_peaks_are_recorded(capsys):
@@ -46,10 +49,3 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     assert "outputs of at most 1 x source length + 16 tokens" in out
     assert "oracle length is decoded greedily, all else by beam search of size 4" in out
     assert "peak memory: " in out
-
-
-def test_the_kinds_of_errors_are_recorded_when_a_run_finishes():
-    assert tfstudy(*command()) == 0
-    for split, scores in read_result(folder()).splits.items():
-        assert scores.errors == summarize_errors(read_predictions(folder(), split))
-        assert sum(kind.n for kind in scores.errors.values()) == scores.n > 0

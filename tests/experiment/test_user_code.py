@@ -37,10 +37,8 @@ def refused(words, capsys) -> str:
     ("old", "new", "fact"),
     [
         ('"test": "ij"', '"test": ""', "task mine: its test set 'test' has no examples"),
-        ('"train": "abcdefgh"', '"train": ""', "task mine: its train split 'train' has no examples"),
         ('"train", None', '"train", "validation"', "task mine: its validation split 'validation' has no examples"),
         ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is the string 'a'"),
-        ("((a,), (a,)", "((a,), [a]", "split 'train': target must be a tuple of tokens, but is the list '['a']'"),
     ],
 )
 def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys):

@@ -57,6 +57,8 @@ def test_an_axis_of_one_architecture_multiplies_only_its_runs_and_options_replac
     own = [{"when": {"arch": "lstm"}, "axes": {"model.attention": ["additive", "none"]}}]
     grid = {**SORTING, "axes": ARCHS, "per": own}
     assert [arch for arch, *_ in runs(grid)] == ["lstm", "lstm", "cnn"]
+    equal = {"axes": {"arch": ["lstm", "lstm"], "train.learning_rate": [1e-3, 0.001]}, "seeds": [0, 0]}
+    assert runs(equal) == [("lstm", "symbols", 0)], "equal runs are one run"
     over = with_axes(grid, parse_axes(["model.attention=none", "arch=lstm"]), "3")
     assert [(c.config.model.attention, c.config.seed) for c in expand(over)] == [("none", 3)]
 
@@ -105,11 +107,6 @@ def test_excluded_combinations_are_left_out(exclude, left):
         runs(grid)
 
 
-def test_equal_runs_are_one_run():
-    equal = {"axes": {"arch": ["lstm", "lstm"], "train.learning_rate": [1e-3, 0.001]}, "seeds": [0, 0]}
-    assert runs(equal) == [("lstm", "symbols", 0)]
-
-
 def test_presets_can_be_an_axis_and_are_recorded_and_smoke_runs_are_small():
     grid = {"base": {"task": "scan"}, "axes": {"arch": ["transformer"], "preset": ["default", "csordas-2021"]}}
     assert [run.preset for run in expand(grid)] == ["default", "csordas-2021"]
@@ -120,9 +117,9 @@ def test_presets_can_be_an_axis_and_are_recorded_and_smoke_runs_are_small():
 def test_a_named_grid_takes_the_axes_and_seeds_of_the_command_line():
     grid = load_grid("smoke", axes={"arch": "lstm, cnn", "seed": "3"}, set_=["train.steps=5"])
     assert (grid["axes"]["arch"], grid["axes"]["train.steps"], grid["seeds"]) == (["lstm", "cnn"], [5], ["3"])
-
-
-def test_commas_within_brackets_do_not_separate_values():
+    for words in (("seed=3",), ("arch=cnn",), ("train.steps=1", "train.steps=2")):
+        with pytest.raises(UserError, match=r"contradict|given twice"):
+            load_grid(None, axes={"seed": "1", "arch": "lstm"}, set_=words)
     assert parse_axes(["data.test_length=[[11, 15]]", "model.dim=16,32", "train.schedule=cosine"]) == {
         "data.test_length": [[[11, 15]]],
         "model.dim": [16, 32],
@@ -172,22 +169,15 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"axis": {}}, "'axis'.*did you mean 'axes'"),
         ({"axes": {"arch": []}}, "has no runs"),
         ({"axes": {"arch": "lstm"}}, "axis 'arch' must be a list, but is 'lstm'"),
-        ({"axes": ["a"]}, "'axes' must be keys with values"),
         ({"axes": {"model": [3], "model.dim": [8, 16]}}, "axes 'model' and 'model.dim' both set 'model.dim'"),
-        ({"axes": {"data": [{"split": "symbols"}], "data.split": ["numbers"]}}, "both set 'data.split'"),
-        ({"exclude": ["lstm"]}, "'exclude' must be"),
         ({"exclude": [{"modle.dim": 3}]}, "modle.dim"),
         ({"seeds": "0-x"}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
         ({"seeds": f"0-{2**40}"}, "at most 1,000,000 runs"),
         ({"per": [{"if": {}}]}, "'if'.* when, base, axes, seeds"),
-        ({"per": {"when": {}}}, "'per' must be a list"),
         ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
-        ({"per": [{"when": {}, "seeds": "0-x"}]}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
         ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid needs a task"),
-        ({"tiers": ["quick"]}, "'tiers' must be"),
         ({"tiers": {"quick": 3}}, "'tiers.quick' must be"),
-        ({"smoke": "yes"}, "'smoke' must be true or false"),
     ],
 )
 def test_a_bad_grid_is_refused(grid, message):
@@ -211,16 +201,10 @@ def test_an_unknown_grid_is_answered_with_the_nearest_match_and_a_file_with_its_
         read_grid(str(tmp_path / "grid.txt"))
 
 
-@pytest.mark.parametrize("words", [("seed=3",), ("arch=cnn",), ("train.steps=1", "train.steps=2")])
-def test_a_key_that_two_options_set_is_refused(words):
-    with pytest.raises(UserError, match=r"contradict|given twice"):
-        load_grid(None, axes={"seed": "1", "arch": "lstm"}, set_=words)
-
-
-@pytest.mark.parametrize("seeds", [10**23, str(2**63), "0-99999999999999999999", "9" * 5000, "٣", "1-0", []])
-def test_a_seed_that_no_run_can_have_is_refused(seeds):
-    with pytest.raises(UserError, match=r"seeds must be numbers below 2\^63"):
-        parse_seeds(seeds)
+def test_a_seed_that_no_run_can_have_is_refused():
+    for seeds in (10**23, str(2**63), "0-99999999999999999999", "9" * 5000, "٣", "1-0", []):
+        with pytest.raises(UserError, match=r"seeds must be numbers below 2\^63"):
+            parse_seeds(seeds)
 
 
 def test_a_plan_has_the_folders_that_runs_use_and_writes_nothing(tmp_path):

@@ -1,7 +1,6 @@
 """Jobs: their text and exit codes, shards, order, runs that another study has finished, and estimated times."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -37,19 +36,11 @@ def test_a_job_survives_its_text():
     assert (job.study.name, job.name) == ("s", "e/a/s0-1")
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (MemoryError(), OUT_OF_MEMORY),
-        (torch.OutOfMemoryError("CUDA out of memory"), OUT_OF_MEMORY),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), OUT_OF_MEMORY),
-        (ValueError("the word list is out of memory"), FAILED),
-        (OSError(errno.ENOSPC, "No space left on device"), DISK_FULL),
-        (OSError(errno.EACCES, "Permission denied"), FAILED),
-    ],
-)
-def test_the_exit_code_follows_from_the_type_of_the_error(error, code):
-    assert exit_code(error) == code
+def test_the_exit_code_follows_from_the_type_of_the_error():
+    memory = MemoryError(), torch.OutOfMemoryError("CUDA"), RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    assert {exit_code(error) for error in memory} == {OUT_OF_MEMORY}
+    assert exit_code(OSError(errno.ENOSPC, "No space left on device")) == DISK_FULL
+    assert exit_code(ValueError("the word list is out of memory")) == exit_code(OSError(errno.EACCES, "no")) == FAILED
 
 
 def test_shards_are_all_jobs_each_once(jobs):
@@ -76,7 +67,7 @@ def test_a_run_that_another_study_has_finished_is_copied(tmp_path):
     assert copy_finished(jobs) == jobs[:1]
     assert (here / "metrics.csv").read_text() == "metrics.csv"
     assert not (here / ".lock").exists()
-    assert os.path.samefile(here / "checkpoints/last.ckpt", there / "checkpoints/last.ckpt")
+    assert (here / "checkpoints/last.ckpt").read_text() == "checkpoints/last.ckpt"
     assert "copied from" in (here / "train.log").read_text()
     assert [job.finished for job in jobs] == [True, False]
     assert copy_finished(jobs) == []
@@ -110,21 +101,16 @@ def test_the_runs_that_differ_in_the_fewest_settings_count_whatever_their_seed()
     assert list(estimates(jobs).values()) == [2, 100]
 
 
-def test_runs_of_another_split_count_only_where_there_is_none_of_the_same():
+def test_runs_of_another_split_count_only_where_there_is_none_of_the_same_and_damaged_or_failed_ones_never():
     (other,), (job,) = planned(task="sorting"), planned()
     finish(other, train_seconds=1)
+    assert estimates([job]) == {}
+    for text, damaged in zip(("", "train: 1", "[", "train: {steps: x}"), planned("1-4"), strict=True):
+        put(finish(damaged, train_seconds=1), "config.yaml", text)
+    finish(planned("5")[0], train_seconds=1, status="diverged", reason="loss is not finite")
     assert estimates([job]) == {}
     (short,) = planned(data={"train_examples": 60, "eval_examples": 10, "split": "reverse"})
     finish(short, train_seconds=7)
     assert estimates([job])[job.path] == pytest.approx(7)
     finish(job, train_seconds=8)
     assert estimates([job])[job.path] == pytest.approx(8)
-
-
-def test_damaged_and_failed_runs_do_not_count():
-    jobs = with_training("0-3")
-    for text, job in zip(("", "train: 1", "[", "train: {steps: x}"), jobs, strict=True):
-        put(finish(job, train_seconds=1), "config.yaml", text)
-    (failed,) = with_training("5")
-    finish(failed, train_seconds=1, status="diverged", reason="loss is not finite")
-    assert estimates(jobs) == {}

@@ -5,7 +5,6 @@
 
 import contextlib
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -22,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.example_jobs import numbers
 from tfstudy.launchers.job import Job
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import failure_of, open_run
@@ -52,10 +52,10 @@ def grid(results: Path, *more: str, seeds: str = "0-3", steps: int = 1000) -> li
     return [sys.executable, "-m", "tfstudy", *words, "--study", "s", "--results", str(results), *more]
 
 
-def output_of(process: "subprocess.Popen[str]", seconds: float = 500) -> str:
+def output_of(process: "subprocess.Popen[str]") -> str:
     """The output of a grid, which must end with exit code 0."""
     try:
-        out, _ = process.communicate(timeout=seconds)
+        out, _ = process.communicate(timeout=500)
     finally:
         kill(process.pid)
     assert process.returncode == 0, out
@@ -84,21 +84,6 @@ def local(tmp_path_factory) -> Callable[..., Path]:
         return results
 
     return run_grid
-
-
-def assert_same(results: Path, other: Path) -> None:
-    """Both folders hold the same runs, with the same scores, metrics and predictions."""
-    runs = folders(other)
-    assert runs == folders(results)
-    for run in runs:
-        one, two = (json.loads((root / run / "result.json").read_text()) for root in (results, other))
-        assert one["splits"] == two["splits"]
-        for file in [*(other / run).glob("predictions/*"), other / run / "metrics.csv"]:
-            assert file.read_bytes() == (results / file.relative_to(other)).read_bytes(), file
-
-
-def folders(results: Path) -> list[Path]:
-    return sorted(path.parent.relative_to(results) for path in results.glob("s/*/*/*/result.json"))
 
 
 def processes(condition: Callable[[int], bool]) -> list[int]:
@@ -131,11 +116,9 @@ def is_run(process: int, results: Path) -> bool:
     return "tfstudy.launchers" in words and str(results) in words[-2]
 
 
-def unfinished_run(
-    results: Path, condition: Callable[[int], bool] = lambda _: True, seconds: float = 300
-) -> tuple[int, Path]:
+def unfinished_run(results: Path, condition: Callable[[int], bool] = lambda _: True) -> tuple[int, Path]:
     """Wait for a run that has a checkpoint and no result; return its process and its folder."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for process in processes(lambda number: is_run(number, results) and condition(number)):
             with contextlib.suppress(OSError, IndexError, ValueError):
@@ -146,11 +129,8 @@ def unfinished_run(
     raise AssertionError("no run has a checkpoint and no result")
 
 
-def assert_no_process_is_left(results: Path, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while left := processes(lambda number: is_run(number, results)):
-        assert time.monotonic() < deadline, [command_line(process) for process in left]
-        time.sleep(0.1)
+def assert_no_process_is_left(results: Path) -> None:
+    wait_for(lambda: not processes(lambda number: is_run(number, results)), 30)
 
 
 def kill(process: int, number: int = signal.SIGKILL) -> None:
@@ -253,7 +233,7 @@ def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(node
     assert f"Ray at {nodes.address}, 2 runs in parallel" in out
     assert not re.search(r"/4\] .* will be retried", out), "a lost node is no failure of a run"
     assert resumed(path)
-    assert_same(tmp_path, local())
+    assert numbers(tmp_path) == numbers(local())
     assert_no_process_is_left(tmp_path)
 
 
@@ -270,7 +250,7 @@ def test_no_run_outlives_a_stopped_grid_on_its_own_ray_and_the_next_grid_resumes
     assert not (path / "result.json").exists()
     output_of(start(words))
     assert resumed(path)
-    assert_same(tmp_path, local())
+    assert numbers(tmp_path) == numbers(local())
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +328,7 @@ def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_mac
     ended()
     assert resumed(requeued)
     assert resumed(lost)
-    assert_same(tmp_path, local())
+    assert numbers(tmp_path) == numbers(local())
     assert_no_process_is_left(tmp_path)
     assert not [path for path in find_runs(tmp_path) if failure_of(open_run(path))], "neither is a failure of a run"
 
@@ -363,7 +343,7 @@ def test_a_second_submission_does_no_harm(path, local, tmp_path):
     assert "Comment=two words" in job
     assert "MinMemoryNode=500M" in job
     ended()
-    assert_same(tmp_path, local())
+    assert numbers(tmp_path) == numbers(local())
     logs = [log.read_text() for log in tmp_path.glob("s/*/*/*/train.log")]
     assert all(text.count("parameters, seed") == 1 and "resumed" not in text for text in logs), "each was trained once"
     assert "all 4 runs already finished" in output_of(start(words))
@@ -383,10 +363,10 @@ def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(path
     wait_for(lambda: not processes(lambda number: number == run), 30)
     ended()
     assert (path / "train.log").read_text().count("resumed after step") == 2
-    assert_same(tmp_path, local(seeds="0"))
+    assert numbers(tmp_path) == numbers(local(seeds="0"))
 
 
 def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local, tmp_path):
     submitted(grid(tmp_path, "--launcher", "slurm", "--devices", "2", seeds="0", steps=50))
     ended()
-    assert_same(tmp_path, local("--devices", "2", seeds="0", steps=50))
+    assert numbers(tmp_path) == numbers(local("--devices", "2", seeds="0", steps=50))

@@ -31,6 +31,9 @@ def test_a_program_says_how_it_ended_and_what_it_said_last(python, tmp_path):
     assert execute(JOB, str(tmp_path)) == (3, "two")
     python("echo one; exit 0")
     assert execute(JOB, str(tmp_path)) == (SUCCEEDED, "")
+    code, reason = execute(JOB, "/nowhere")
+    assert (code, "/nowhere" in reason) == (FAILED, True)
+    assert reason.startswith(f"can't be started on {os.uname().nodename}: ")
 
 
 def test_a_program_that_takes_too_long_is_ended_with_all_that_it_started(python, tmp_path):
@@ -49,10 +52,3 @@ def test_a_program_has_a_group_of_its_own_and_the_session_of_its_launcher(python
     python("cut -d ' ' -f 1,5,6 /proc/$$/stat; exit 1")
     process, group, session = map(int, execute(JOB, str(tmp_path))[1].split())
     assert (group, session) == (process, os.getsid(0))
-
-
-def test_a_folder_that_a_node_does_not_have_is_named():
-    code, reason = execute(JOB, "/nowhere")
-    assert code == FAILED
-    assert reason.startswith(f"can't be started on {os.uname().nodename}: ")
-    assert "/nowhere" in reason

@@ -96,19 +96,17 @@ def test_a_run_asks_for_a_share_of_a_gpu_or_for_whole_devices(on_ray, asked, par
     assert {needs["max_retries"] for needs, _ in cluster.asked} == {rays.MAX_RETRIES}
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
+def test_resources_that_no_node_has_are_refused_at_once(on_ray):
+    cpu = {"accelerator": "cpu"}
+    for asked, message in (
         ({"devices": 4}, "--devices 4: a node of the Ray cluster has at most 2 GPUs"),
-        ({"devices": 9, "accelerator": "cpu"}, "--devices 9: .* at most 8 CPUs"),
-        ({"per_device": "2", "accelerator": "cpu"}, "--per-device needs GPUs on Ray"),
-    ],
-)
-def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, message):
-    cluster = Cluster(nodes=((8.0, 2.0), (4.0, 1.0)))
-    with pytest.raises(UserError, match=message):
-        on_ray(cluster, **asked)
-    assert cluster.down
+        ({"devices": 9} | cpu, "--devices 9: .* at most 8 CPUs"),
+        ({"per_device": "2"} | cpu, "--per-device needs GPUs on Ray"),
+    ):
+        cluster = Cluster(nodes=((8.0, 2.0), (4.0, 1.0)))
+        with pytest.raises(UserError, match=message):
+            on_ray(cluster, **asked)
+        assert cluster.down
 
 
 def test_a_job_ends_with_its_code_or_with_what_ray_says(on_ray):

@@ -66,9 +66,8 @@ def test_all_jobs_run_in_order_and_the_executor_is_stopped(jobs):
     assert not summary.failed
 
 
-@pytest.mark.parametrize("code", [FAILED, OUT_OF_MEMORY, -9])
-def test_a_failed_job_is_retried_once_on_an_exclusive_device_after_the_others(jobs, code):
-    executor = FakeExecutor({"a": [code]})
+def test_a_failed_job_is_retried_once_on_an_exclusive_device_after_the_others(jobs):
+    executor = FakeExecutor({"a": [OUT_OF_MEMORY]})
     summary = supervise(jobs, executor)
     assert sorted(names(summary.finished)) == list("abcd")
     assert executor.log[-1] == ("a", True, 0)
@@ -84,16 +83,14 @@ def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
     assert note.log == ["step 1", "Traceback", "ValueError: no"]
 
 
-def test_the_reason_of_a_refused_run_is_the_last_error_in_its_log(jobs):
+def test_a_refused_run_is_not_retried_and_the_reason_is_the_last_error_in_its_log(jobs):
     log = "error: old\nerror: can't resume \x1b[2J\nstep 3\n"
     Path(jobs[0].path, "train.log").write_text(log)
-    summary = supervise(jobs, FakeExecutor({"a": [REFUSED]}))
-    assert summary.failed == {jobs[0].path: r"refused: can't resume \x1b[2J"}
-
-
-def test_a_config_error_is_not_retried(jobs):
-    executor = FakeExecutor({"a": [REFUSED]})
-    assert supervise(jobs, executor).failed == {jobs[0].path: "refused: see its log"}
+    executor = FakeExecutor({"a": [REFUSED], "b": [REFUSED]})
+    assert supervise(jobs, executor).failed == {
+        jobs[0].path: r"refused: can't resume \x1b[2J",
+        jobs[1].path: "refused: see its log",
+    }
     assert len(executor.log) == 4
 
 

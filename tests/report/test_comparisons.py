@@ -17,7 +17,7 @@ from tfstudy.report.comparisons import summarize_comparisons, verdict
 from tfstudy.report.markup import MINUS
 from tfstudy.report.tables import build_table, to_text
 from tfstudy.report.tables import read_table as table
-from tfstudy.runs.status import planned_contrasts
+from tfstudy.runs.status import read_plan
 
 BETTER = re.compile(r"(\w+) \([\d.]+\) is significantly better than (.+?)(?=, and \w+ \([\d.]+\) is|;|\.$)")
 NAME = re.compile(r"(\w+) \([\d.]+\)")
@@ -57,7 +57,7 @@ def test_contrasts_named_before_the_runs_are_a_family_of_their_own_and_later_one
     assert f"contrast named before the runs: lstm minus cnn on length: {MINUS}3.5 [" in to_text(found, "md")
     finish_run(Path(job.path))
     save_plan([job], [named, (named[0], {"arch": "transformer"})])
-    assert planned_contrasts(tmp_path / "study") == [named]
+    assert read_plan(tmp_path / "study").contrasts == [named]
 
 
 # The verdict

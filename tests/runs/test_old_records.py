@@ -67,7 +67,7 @@ def test_a_record_of_older_code_that_is_written_to_becomes_one_of_today(run):
     )
     config = resolve(read_config(run))
     with write_run(run, config, identify(config, environments[0].data, environments[0].code_versions)) as folder:
-        folder.count_read("test", "evaluate")
+        folder.count_reads(["test"], "evaluate")
     assert json.loads((run / "result.json").read_text())["format"] == FORMAT == 3
     assert (read_environments(run), last_start(run)) == (environments, start)
     assert read_test_reads(run) == {name: count + (name == "test") for name, count in reads.items()}

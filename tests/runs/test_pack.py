@@ -8,15 +8,13 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import put
 from tests.example_study import finish_run, planned, running_elsewhere, start_run
-from tests.interrupted_runs import die
-from tfstudy.config.trees import flatten
+from tests.interrupted_runs import COPYING, COPYING_RUN, die
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
 from tfstudy.launchers.batch import copy_finished
@@ -26,15 +24,6 @@ from tfstudy.runs.status import study_runs
 from tfstudy.runs.store import broken_because, read_bytes, read_metrics, read_predictions, read_result
 from tfstudy.runs.studyfile import exists, names_in
 
-SETTINGS: dict[str, Any] = {
-    "task": "copying",
-    "model": {"dim": 8, "hidden": 8},
-    "data": {"train_examples": 60, "eval_examples": 8},
-    "train": {"steps": 4, "validation_interval": 4, "log_interval": 4},
-    "eval": {"max_examples": 8},
-}
-RUN = ["run", "copying", "--arch", "lstm", "--accelerator", "cpu", "--study", "study", "--quiet"]
-RUN += [w for key, value in flatten(SETTINGS).items() if key != "task" for w in ("--set", f"{key}={value}")]
 COMMANDS = (
     ["table", "study", "--format", "json"],
     ["table", "results/study", "--format", "csv"],
@@ -47,27 +36,18 @@ COMMANDS = (
     ["result", "study/lstm/s1", "--log"],
     ["predict", "study/lstm/s0", "a b a", "--format", "lines"],
     ["measure", "study/lstm/s0", "entropy", "--format", "json", "--quiet"],
-    [*RUN, "--seed", "1"],
+    [*COPYING_RUN, "--seed", "1"],
 )
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Path:
-    """The results of a study of two finished runs; the first has only shared weights, the second only checkpoints."""
-    results = tmp_path_factory.mktemp("trained") / "results"
-    for seed in "01":
-        assert tfstudy(*RUN, "--seed", seed, "--results", results) == 0
-    assert tfstudy("export", "study/lstm/s0", "--results", results, "--quiet") == 0
-    assert tfstudy("measure", "study/lstm/s0", "entropy", "--save", "--quiet", "--results", results) == 0
-    shutil.rmtree(find_run(results, "study/lstm/s0") / "checkpoints")
-    return results
 
 
 @pytest.fixture
 def study(trained, tmp_path, monkeypatch) -> Path:
-    """A copy of the study, in `results` of the working folder."""
+    """A copy of the study; the first of its runs has only shared weights, the second only checkpoints."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(trained, "results")
+    run = find_run(Path("results"), "study/lstm/s0")
+    load(run).save_weights()
+    shutil.rmtree(run / "checkpoints")
     return Path("results/study")
 
 
@@ -110,10 +90,15 @@ def test_all_commands_say_the_same_of_a_packed_study(study, capsys):
     assert [path.name for path in study.iterdir() if not path.name.startswith(".")] == ["runs.zip"]
     assert said() == unpacked
     assert contents(study) == before
+    packed = (study / "runs.zip").read_bytes()
     assert tfstudy("pack", "study", "--undo") == 0
     assert contents(study) == before
     assert not (study / "runs.zip").exists()
     assert {str(path) for path in study.glob("copying-copy/*/*/**/*") if path.is_file()} == set(before)
+    for path in sorted(study.rglob("*"), reverse=True):
+        os.utime(path, (1, 1))
+    pack_study(study)
+    assert (study / "runs.zip").read_bytes() == packed, "the same runs are the same bytes"
 
 
 def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
@@ -124,15 +109,15 @@ def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
         ["evaluate", "study/lstm/s0", "--extend"],
         ["measure", "study/lstm/s0", "entropy", "--save"],
         ["export", "study/lstm/s0"],
-        [*RUN, "--restart"],
+        [*COPYING_RUN, "--restart"],
     ):
         assert tfstudy(*words) == 2, words
         assert "`tfstudy pack results/study --undo` unpacks it" in capsys.readouterr().err, words
     assert contents(study) == before
 
 
-def test_a_grid_adds_its_new_runs_to_a_packed_study(study, capsys):
-    Path("grid.yaml").write_text(json.dumps({"base": SETTINGS | {"arch": "lstm"}, "seeds": "0-2"}))
+def test_a_grid_adds_its_new_runs_to_a_packed_study_and_its_runs_are_copied_into_others(study, capsys):
+    Path("grid.yaml").write_text(json.dumps({"base": COPYING | {"task": "copying", "arch": "lstm"}, "seeds": "0-2"}))
     grid = ["grid", "grid.yaml", "--study", "study", "--accelerator", "cpu"]
     assert tfstudy(*grid, "--dry-run") == 0
     unpacked = capsys.readouterr().out
@@ -146,17 +131,11 @@ def test_a_grid_adds_its_new_runs_to_a_packed_study(study, capsys):
     assert not find_run(Path("results"), "study/lstm/s1").exists()
     assert (study / "runs.zip").read_bytes() == packed
     assert len(study_runs(study)) == 3
-
-
-def test_packed_runs_are_copied_into_other_studies(study):
-    pack_study(study)
     source = find_run(Path("results"), "study/lstm/s0")
     copy = Path("results/other/copying-copy/lstm", source.name)
     job = planned("0")[0]._replace(path=str(copy))
     assert copy_finished([job]) == [job]
-    assert copy.is_dir()
-    assert {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()} >= {"config.yaml", "result.json"}
-    assert read_result(copy) == read_result(source)
+    assert (copy.is_dir(), read_result(copy)) == (True, read_result(source))
     assert load(copy).predict("a b") == load(source).predict("a b")
 
 
@@ -195,16 +174,6 @@ def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one(tmp_path, m
         assert not exists(run / "predictions/test.jsonl.gz")
         pack_study(study)
     assert sorted(path.name for path in study.glob("runs*")) == ["runs-2.zip", "runs.zip"]
-
-
-def test_the_same_runs_give_the_same_bytes(study):
-    pack_study(study)
-    first = (study / "runs.zip").read_bytes()
-    unzip_study(study)
-    for path in sorted(study.rglob("*"), reverse=True):
-        os.utime(path, (1, 1))
-    pack_study(study)
-    assert (study / "runs.zip").read_bytes() == first
 
 
 def test_without_predictions_a_command_that_needs_them_says_so(study, capsys):
@@ -277,50 +246,30 @@ def test_a_kill_at_any_file_operation_loses_nothing(tmp_path, monkeypatch, work)
     assert Path("results/study/runs.zip").exists() == (work is pack_study)
 
 
-def named(name: str, mode: int = 0o100644, content: bytes = b"x") -> Callable[[zipfile.ZipFile], None]:
-    """Adds a member to a zip file."""
-
-    def add(archive: zipfile.ZipFile) -> None:
-        member = zipfile.ZipInfo(name)
-        member.external_attr = mode << 16
-        archive.writestr(member, content, zipfile.ZIP_DEFLATED)
-
-    return add
-
-
 INSIDE = "e/lstm/s0-aaaa0000"
 BAD_MEMBERS = {
-    "an absolute path": named(f"/{INSIDE}/config.yaml"),
-    "a path out of the study": named(f"{INSIDE}/../../../../config.yaml"),
-    "a backslash": named(f"{INSIDE}\\config.yaml"),
-    "a control character": named(f"{INSIDE}/\x1b[2J"),
-    "a link": named(f"{INSIDE}/config.yaml", 0o120777, b"/etc/passwd"),
-    "a device": named(f"{INSIDE}/config.yaml", 0o020666),
-    "twice the same": lambda archive: [named(f"{INSIDE}/config.yaml")(archive) for _ in range(2)],
-    "a file in a file": lambda archive: [named(f"{INSIDE}/{name}")(archive) for name in ("a", "a/b")],
-    "no run": named("README.md"),
-    "a bomb": named(f"{INSIDE}/result.json", content=bytes(10_000_000)),
+    "an absolute path": [f"/{INSIDE}/config.yaml"],
+    "a path out of the study": [f"{INSIDE}/../../../../config.yaml"],
+    "a control character": [f"{INSIDE}/\x1b[2J"],
+    "twice the same": [f"{INSIDE}/config.yaml"] * 2,
+    "no run": ["README.md"],
+    "a bomb": [f"{INSIDE}/result.json"],
 }
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("kind", [*BAD_MEMBERS, "encrypted", "cut off", "not a zip file"])
+@pytest.mark.parametrize("kind", [*BAD_MEMBERS, "cut off"])
 def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readable(kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     small_study(0)
     pack_study(Path("results/study"))
     [sound] = find_runs(Path("results"))
     bad = Path("results/study/runs-2.zip")
-    with zipfile.ZipFile(bad, "w") as archive:
-        BAD_MEMBERS.get(kind, named(f"{INSIDE}/config.yaml"))(archive)
-    content = bad.read_bytes()
-    if kind == "encrypted":
-        at = content.index(b"PK\1\2") + 8
-        bad.write_bytes(content[:at] + b"\1" + content[at + 1 :])
+    with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in BAD_MEMBERS.get(kind, [f"{INSIDE}/config.yaml"]):
+            archive.writestr(name, bytes(10_000_000 if kind == "a bomb" else 1))
     if kind == "cut off":
-        bad.write_bytes(content[:-10])
-    if kind == "not a zip file":
-        bad.write_bytes(b"PK")
+        bad.write_bytes(bad.read_bytes()[:-10])
     assert list(find_runs(Path("results"))) == [sound]
     assert f"left out: {bad}" in capsys.readouterr().err
     assert read_result(sound).task == "copying"
@@ -329,7 +278,7 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
         with pytest.raises(UserError, match=r"runs-2\.zip can't be read"):
             work(Path("results/study"))
     assert sorted(path.name for path in Path("results/study").iterdir()) == ["runs-2.zip", "runs.zip"]
-    assert tfstudy(*RUN, "--seed", "5") == 2
+    assert tfstudy(*COPYING_RUN, "--seed", "5") == 2
     assert "runs-2.zip can't be read" in capsys.readouterr().err
 
 

@@ -27,7 +27,7 @@ from tfstudy.report.grids import BatchProgress, forecast, outdated_lines, unmeas
 from tfstudy.report.markup import plural
 from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
-from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, planned_contrasts, study_runs
+from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, read_plan, study_runs
 
 
 def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> int:
@@ -60,7 +60,7 @@ def _recorded(batch: Batch, contrasts: Sequence[tuple[Tree, Tree]]) -> Batch:
         root = batch.jobs[0].study.parent
         print(f"{plural(len(copied), 'finished run')} copied from other studies in {root}", flush=True)
     save_plan(batch.jobs, contrasts)
-    if batch.jobs and (late := sum(pair not in planned_contrasts(batch.jobs[0].study) for pair in contrasts)):
+    if batch.jobs and (late := sum(pair not in read_plan(batch.jobs[0].study).contrasts for pair in contrasts)):
         print(f"{plural(late, 'contrast')} not recorded: a run had finished before", flush=True)
     return batch
 

@@ -243,7 +243,8 @@ class FinishedRun:
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            scored = score(prepared, folder, device_of(DEFAULTS), names, reason="evaluate")
+            scored = score(prepared, device_of(DEFAULTS), names)
+            folder.count_reads((name for name, one in scored.splits.items() if one.role == "test"), "evaluate")
             decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
             measured = {**scored.fields(), "decode": decode, "test_reads": folder.test_reads()}
             return msgspec.structs.replace(self.result, **measured)
@@ -349,7 +350,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     rows = instrument.measure(subject)
     if isinstance(config, ExampleSettings) and reads_test:
         with write_run(path, prepared.config, prepared.identity) as folder:
-            folder.count_read(config.split, f"measure {name}")
+            folder.count_reads([config.split], f"measure {name}")
     examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
     settings = config.model_dump()
     return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, "", examples)

@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -155,13 +156,12 @@ def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
     task = data.task
     encoded = data.encode(task.examples(task.splits().train)[:FEW])
     source, tokens = encoded.source, encoded.target[:, :FEW]
-    modes = [(module, module.training) for module in model.modules()]
+    tested = deepcopy(model).eval()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        try:
-            output: Any = outputs_of(model.eval(), source, tokens)
-        finally:
-            for module, training in modes:
-                module.training = training
+        if isinstance(tested, PaddedModel):
+            output: Any = tested.decode_padded(tokens, tested.encode_padded(source, source != PAD))
+        else:
+            output = tested.decode(Tokens.of(tokens), tested.encode(Tokens.of(source)))
     padded = isinstance(model, PaddedModel)
     expected = (*tokens.shape, len(data.target_vocab)) if padded else (tokens.numel(), len(data.target_vocab))
     pair = isinstance(output, tuple) and len(output) == 2
@@ -172,13 +172,6 @@ def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
         f"architecture {arch}: {name} must return logits of shape ({shape}, target_vocab), here {expected}, and a "
         f"state, but returned {_described(output)}; tfstudy.testing.check_architecture checks all that is required"
     )
-
-
-def outputs_of(model: Model, source: torch.Tensor, tokens: torch.Tensor) -> Any:
-    """Return what the code of an architecture returns for tokens (rows, length)."""
-    if isinstance(model, PaddedModel):
-        return model.decode_padded(tokens, model.encode_padded(source, source != PAD))
-    return model.decode(Tokens.of(tokens), model.encode(Tokens.of(source)))
 
 
 def _described(output: Any) -> str:

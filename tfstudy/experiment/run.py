@@ -1,6 +1,6 @@
 """One run, from its config to its record: prepare, train, score, finish."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,27 +86,15 @@ def run(
             folder.log(line)
         source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, rank, report)
-        scored = _score(prepared, folder, device, splits, options, report) if trained.status == "finished" else Scored()
+        scored = Scored()
+        try:
+            if trained.status == "finished":
+                scored = score(prepared, device, splits, folder)
+        except BaseException:
+            report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
+            raise
         finish(prepared, folder, options, source, trained, scored, shared)
         return Outcome(path, folder.result, True)
-
-
-def _score(
-    prepared: Prepared,
-    folder: RunFolder,
-    device: torch.device,
-    splits: Sequence[str],
-    options: RunOptions,
-    report: Report,
-) -> Scored:
-    """Evaluate what is not evaluated yet; if this fails, say that the training is not lost."""
-    if done := [name for name in splits if name in folder.scored().scores]:
-        report(f"already evaluated: {', '.join(done)}")
-    try:
-        return score(prepared, folder, device, splits)
-    except BaseException:
-        report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
-        raise
 
 
 def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report) -> None:
@@ -164,7 +152,6 @@ def finish(
         overlap=dict(shared_sources),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),
-        test_reads=folder.test_reads(),
         **scored.fields(),
     )
     folder.finish(result)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
 import torch
 
 from tfstudy.errors import UserError
@@ -14,7 +13,7 @@ from tfstudy.evaluation.breakdown import accuracy_by_length, summarize_errors
 from tfstudy.evaluation.decoding import generation_limit, limits_of
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
-from tfstudy.runs.schema import GenerationLimit, Lengths, Progress, SplitScores
+from tfstudy.runs.schema import GenerationLimit, Lengths, SplitScores
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.base import Example, Task
 from tfstudy.training.memory import peak_mib, reset_peak
@@ -51,57 +50,29 @@ def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
     return task.splits().held_out[: 1 if options.tuning else None]
 
 
-def score(
-    prepared: Prepared,
-    folder: RunFolder,
-    device: torch.device,
-    names: Sequence[str],
-    reason: str = "run",
-) -> Scored:
-    """Evaluate held-out splits for the reason `run` or `evaluate`, and return what was measured.
+def score(prepared: Prepared, device: torch.device, names: Sequence[str], folder: RunFolder | None = None) -> Scored:
+    """Evaluate held-out splits and return what was measured; the predictions are written to `folder`, if given.
 
-    For `run`, predictions are written, and also what is measured on a split as soon as it is complete. Splits that an
-    earlier process of this run has completed are not evaluated again.
+    Who asks for it has to record that test sets were read.
     """
-    before = folder.scored() if reason == "run" else Progress(0)
-    scores, seconds, peak = dict(before.scores), before.evaluate_seconds, before.evaluate_peak_mib
-    for name in names:
-        if name in scores:
-            continue
-        start = time.monotonic()
-        reset_peak(device)
-        scores[name] = score_split(prepared, folder, device, name, reason)
-        seconds, peak = seconds + time.monotonic() - start, max(peak, peak_mib(device))
-        if reason == "run":
-            measured = {"scores": scores, "evaluate_seconds": seconds, "evaluate_peak_mib": peak}
-            folder.write_scores(msgspec.structs.replace(before, **measured), name)
+    start = time.monotonic()
+    reset_peak(device)
+    scores = {name: _score_split(prepared, device, name, folder) for name in names}
     tested = [scores[name] for name in prepared.task.by_length() if name in names]
     limit = generation_limit(prepared.task, prepared.config.decode)
-    return Scored({name: scores[name] for name in names}, accuracy_by_length(tested), seconds, peak, limit)
+    return Scored(scores, accuracy_by_length(tested), time.monotonic() - start, peak_mib(device), limit)
 
 
-def score_split(
-    prepared: Prepared,
-    folder: RunFolder,
-    device: torch.device,
-    name: str,
-    reason: str,
-) -> SplitScores:
-    """Return the scores of a held-out split; if it is a test set, this is counted with the reason `run` or `evaluate`.
-
-    Predictions are only written for `run`. The progress is shown.
-    """
+def _score_split(prepared: Prepared, device: torch.device, name: str, folder: RunFolder | None) -> SplitScores:
     config = prepared.config
-    role = "validation" if name == prepared.task.splits().validation else "test"
     examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
     with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
         evaluation = evaluate.evaluate(
             prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
         )
-    if role == "test":
-        folder.count_read(name, reason)  # before anybody can see its scores
-    digest = folder.write_predictions(name, evaluation.rows) if reason == "run" else ""
+    digest = folder.write_predictions(name, evaluation.rows) if folder else ""
     more = {"errors": summarize_errors(evaluation.rows), "predictions": digest}
+    role = "validation" if name == prepared.task.splits().validation else "test"
     return SplitScores.create(role, evaluation.summary | more)
 
 

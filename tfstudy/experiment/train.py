@@ -102,7 +102,7 @@ def train(
     try:
         if step < config.train.steps:
             if not rank:
-                write_progress(step)  # without scores, since the weights change
+                write_progress(step)
             fit(
                 module,
                 training_data(prepared),

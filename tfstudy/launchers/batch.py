@@ -11,11 +11,12 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+import msgspec
 
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.trees import Tree, flatten
@@ -28,14 +29,13 @@ from tfstudy.launchers import Executor, ExecutorSettings, executor
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
-from tfstudy.runs.find import studies
+from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.pack import write_files
-from tfstudy.runs.status import PLANS, RunStatus, planned_contrasts, planned_runs
-from tfstudy.runs.store import is_finished, last_start, read_config, read_result
-from tfstudy.runs.studyfile import exists, names_in, packed_in
+from tfstudy.runs.status import PLANS, Plan, RunStatus, read_plan
+from tfstudy.runs.store import has_result, is_finished, last_start, read_config, read_result
+from tfstudy.runs.studyfile import exists, packed_in
 
 READ = 200  # finished runs that are read for an estimate
-SAMPLE = 5  # of these, the runs whose settings are nearest
 CHANGED = (
     "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy result RUN --changes`)"
 )
@@ -114,15 +114,14 @@ def save_plan(jobs: Sequence[Job], contrasts: Sequence[tuple[Tree, Tree]] = ()) 
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
-    found = {"runs": {job.name: job.options.preset for job in jobs}, "configs": {job.name: job.config for job in jobs}}
-    named = planned_contrasts(jobs[0].study) if any(job.finished for job in jobs) else contrasts
+    named = read_plan(jobs[0].study).contrasts if any(job.finished for job in jobs) else contrasts
+    presets = {job.name: job.options.preset for job in jobs}
+    saved = Plan(presets, {job.name: job.config for job in jobs}, list(named))
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
-            write_atomically(
-                plans / f"{digest}.json", json.dumps(found | {"contrasts": named}, separators=(",", ":")).encode()
-            )
+            write_atomically(plans / f"{digest}.json", msgspec.json.encode(saved))
     except OSError as error:
         raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 
@@ -130,8 +129,7 @@ def save_plan(jobs: Sequence[Job], contrasts: Sequence[tuple[Tree, Tree]] = ()) 
 def copy_finished(jobs: Sequence[Job]) -> list[Job]:
     """Copy runs that another study in the same results folder has finished; return their jobs.
 
-    The name of a run contains its hash, so the run of the same name in another study is the same run. Checkpoints are
-    linked instead of copied.
+    The name of a run contains its hash, so the run of the same name in another study is the same run.
     """
     return [job for job in jobs if _copy_run(job)]
 
@@ -149,7 +147,7 @@ def _copy_run(job: Job) -> bool:
         if packed_in(source):
             write_files(source, copy)
         else:  # of plain files and folders only, as `is_finished` made sure
-            shutil.copytree(source, copy, True, shutil.ignore_patterns(".*"), _copy_file)
+            shutil.copytree(source, copy, True, shutil.ignore_patterns(".*"))
         with (copy / "train.log").open("a") as log:
             log.write(f"copied from {source}\n")
         copy.rename(path)
@@ -158,47 +156,32 @@ def _copy_run(job: Job) -> bool:
     return job.finished
 
 
-def _copy_file(source: str, target: str) -> None:
-    if source.endswith(".ckpt"):  # checkpoints are replaced, never changed
-        with contextlib.suppress(OSError):  # the file system has no links, or the target is on another one
-            os.link(source, target)
-            return
-    shutil.copy2(source, target)
-
-
 class RunTime(NamedTuple):
     """What a finished run took, in seconds, and its settings by dotted key."""
 
-    settings: Mapping[str, Any]
+    settings: Mapping[str, str]
     per_step: float
     evaluation: float
 
 
 def estimates(jobs: Sequence[Job]) -> dict[str, float]:
-    """Return the estimated seconds of jobs by path, from the finished runs that differ in the fewest settings.
+    """Return the estimated seconds of jobs by path; a job is left out if no run of its task and architecture finished.
 
-    Only runs of the same architecture count: those on the same split, or else those of the same task. A job without
-    either is left out.
+    These are medians over the runs that differ from the job in the fewest settings.
     """
     found: dict[tuple[str, str], list[RunTime]] = {}
     seconds = {}
     for job in jobs:
-        experiment, arch = Path(job.path).parts[-3:-1]
-        for pattern in (experiment, f"{job.config['task']}-*"):
-            if (pattern, arch) not in found:
-                found[pattern, arch] = list(islice(_run_times(job.study.parent, pattern, arch), READ))
-            if runs := found[pattern, arch]:
-                seconds[job.path] = _estimate(job.config, runs)
-                break
+        kind = str(job.config["task"]), Path(job.path).parent.name
+        if kind not in found:
+            found[kind] = list(islice(_run_times(job.study.parent, *kind), READ))
+        if found[kind]:
+            settings = _settings(job.config).items()
+            differences = [len(settings ^ run.settings.items()) for run in found[kind]]
+            nearest = [run for run, n in zip(found[kind], differences, strict=True) if n == min(differences)]
+            training = job.config["train"]["steps"] * median(run.per_step for run in nearest)
+            seconds[job.path] = training + median(run.evaluation for run in nearest)
     return seconds
-
-
-def _estimate(config: Mapping[str, Any], runs: Sequence[RunTime]) -> float:
-    """Seconds of a run with this config: medians over the `SAMPLE` runs that differ in the fewest settings."""
-    settings = _settings(config)
-    nearest = sorted(runs, key=lambda run: len(settings.items() ^ run.settings.items()))[:SAMPLE]
-    steps: int = config["train"]["steps"]
-    return steps * median(run.per_step for run in nearest) + median(run.evaluation for run in nearest)
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
@@ -206,15 +189,10 @@ def _settings(config: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in flatten(config).items() if key not in ("seed", "train.steps")}
 
 
-def _runs(root: Path, experiment: str, arch: str) -> Iterator[Path]:
-    """The runs of an architecture in all studies; the name of the experiment may end with `*`."""
-    for study in (root / name for name in studies(root)):
-        for folder in (study / name / arch for name in names_in(study) if fnmatchcase(name, experiment)):
-            yield from (folder / name for name in names_in(folder) if exists(folder / name / "result.json"))
-
-
-def _run_times(root: Path, experiment: str, arch: str) -> Iterator[RunTime]:
-    for path in _runs(root, experiment, arch):
+def _run_times(root: Path, task: str, arch: str) -> Iterator[RunTime]:
+    for path in find_runs(root):
+        if path.parent.name != arch or not path.parents[1].name.startswith(f"{task}-") or not has_result(path):
+            continue
         try:
             result, config = read_result(path), read_config(path)
             steps = int(config["train"]["steps"])  # the result has the step of the weights that were evaluated
@@ -232,12 +210,12 @@ def resumed_jobs(
     A run that started has its config in its folder, and one that did not in the plan of its grid. Data that a config
     names on the hub are loaded only with `online`.
     """
-    presets, configs, skipped = planned_runs(root / study), _planned_configs(root / study), dict[str, str]()
+    planned, skipped = read_plan(root / study), dict[str, str]()
     jobs: list[Job] = []
     data: dict[str, Any] = {}  # which are built once for all runs that share them
     for run in runs:
         try:
-            grid_run = _grid_run(run.path, configs.get(run.name), presets.get(run.name, ""), online)
+            grid_run = _grid_run(run.path, planned.configs.get(run.name), planned.runs.get(run.name, ""), online)
             [job] = jobs_of(plan([grid_run], root, study, data), options)
             if job.name != run.name:
                 raise UserError(CHANGED)
@@ -247,22 +225,13 @@ def resumed_jobs(
     return jobs, skipped
 
 
-def _planned_configs(study: Path) -> dict[str, Tree]:
-    """Return the configs of the runs that the study's grids planned, by name. Damaged plans are ignored."""
-    planned: dict[str, Tree] = {}
-    for path in sorted((study / PLANS).glob("*.json")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            planned |= json.loads(path.read_text())["configs"]
-    return planned
-
-
 def _grid_run(path: Path, planned: Tree | None, preset: str, online: bool) -> GridRun:
     """The run's config and preset; `UserError` if its folder and the plan lack them, or its data may not be loaded.
 
     A plan may come from somebody else, as a config may: its runs must have the hashes that it names.
     """
     started = (path / "config.yaml").exists()
-    if not (started or isinstance(planned, dict)):
+    if not started and planned is None:
         raise UserError("it failed before it had a config.yaml; run the grid again")
     start = last_start(path)
     if start and start.tuning:

@@ -23,7 +23,7 @@ from tfstudy.report.render import Cells, Written, fits, render, show, text_width
 from tfstudy.report.wide import aligned, cited, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
-from tfstudy.runs.status import planned_contrasts
+from tfstudy.runs.status import read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def build_table(
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("baseline", f"{text}examples and amount of training data"))
-    return table._replace(notes=notes, contrasts=summary.contrasts(found, compared, planned_contrasts(study.root)))
+    return table._replace(notes=notes, contrasts=summary.contrasts(found, compared, read_plan(study.root).contrasts))
 
 
 def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:

@@ -8,7 +8,6 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +20,6 @@ from tfstudy.runs.schema import Environment
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
 MAX_DEPTH = 8  # of packages within each other
-SECRET = re.compile(
-    r"(^|[._-])(token|secret|password|passwd|api[_-]?key|credentials?)$", re.IGNORECASE
-)  # names of keys
-KEY = re.compile(r"(?:^|(?<=[=,]))([^=,]+)=")
-PASSWORD = re.compile(r"://[^/@\s]+@")
 HOME = re.compile(rf"(?<![\w.-])({re.escape(str(Path.home()))}|/home/[\w.-]+|/Users/[\w.-]+|/root)(?![\w.-])")
 # Modules whose code can change a result, if only by rounding or the order of random draws.
 NUMERIC = tuple(f"tfstudy.{name}." for name in ("tasks", "models", "data", "training", "evaluation"))
@@ -45,28 +39,12 @@ def environment(identity: Identity, device: str, threads: int) -> Environment:
         threads=threads,
         processors=os.cpu_count(),
         preloaded=" ".join(Path(name).name for name in re.split("[ :]+", os.environ.get("LD_PRELOAD", ""))),
-        arguments=recorded_words(sys.argv[1:]),
+        arguments=[HOME.sub("~", word) for word in sys.argv[1:]],
         settings=identity.settings,
         data=identity.data,
         code_versions=dict(identity.versions),
         syntax_trees=code_digests() | plugin_digests(identity.settings["task"], identity.settings["arch"]),
     )
-
-
-def recorded_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a command for a record: with `~` for a home folder, and without values that are secret.
-
-    Secret are the values of keys such as `hub.token` and of options such as `--password`, and passwords within URLs.
-    """
-    recorded: list[str] = []
-    hidden = False  # whether the word is the value of a secret option
-    for word in words:
-        # of `KEY=VALUE`, `--set=KEY=VALUE` and `KEY=VALUE,KEY=VALUE`
-        value = next((key.end() for key in KEY.finditer(word) if SECRET.search(key[1])), None)
-        shown = "***" if hidden else word if value is None else f"{word[:value]}***"
-        hidden = word.startswith("-") and "=" not in word and bool(SECRET.search(word))
-        recorded.append(HOME.sub("~", PASSWORD.sub("://***@", shown)))
-    return recorded
 
 
 def code_digests() -> dict[str, str]:

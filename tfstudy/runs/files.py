@@ -80,7 +80,7 @@ def check_plain(folder: str | Path, depth: int = 0) -> None:
 
 
 def check_writable(run: Path) -> None:
-    """Raise `UserError` if what is written into a run folder could land elsewhere: through links, also hard ones.
+    """Raise `UserError` if what is written into a run folder could land elsewhere, through links.
 
     The folders of a run, its architecture and its experiment may not be links either; those of a study and of all
     results are the user's own choice.
@@ -90,9 +90,6 @@ def check_writable(run: Path) -> None:
     if run.is_dir():
         try:
             check_plain(run)
-            for path in run.iterdir():  # what is not replaced but appended to
-                if path.is_file() and path.stat().st_nlink > 1:
-                    raise BrokenError(path, "it is also a file elsewhere (a hard link)")
         except BrokenError as error:
             raise UserError(f"{run}: {error}; nothing is written into this folder") from None
 
@@ -124,9 +121,8 @@ def locked(run: Path) -> Iterator[None]:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with os.fdopen(os.open(run / ".lock", flags, 0o644), "r+") as lock:
-        about = os.fstat(lock.fileno())
-        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
-            raise UserError(f"{run / '.lock'} is not a file of its own, so nothing is written into it")
+        if not stat.S_ISREG(os.fstat(lock.fileno()).st_mode):
+            raise UserError(f"{run / '.lock'} is not a regular file, so nothing is written into it")
         for attempts_left in reversed(range(LOCK_ATTEMPTS)):
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,13 +170,10 @@ def link_or_copy(source: Path, target: Path) -> None:
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:
-        try:
-            os.link(source, part)
-        except OSError:
-            shutil.copyfile(source, part)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+        os.link(source, part)
+    except OSError:
+        shutil.copyfile(source, part)
+    os.replace(part, target)
 
 
 def write_atomically(path: Path, content: bytes | memoryview, durable: bool = True) -> None:
@@ -205,15 +198,6 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from error
-
-
-def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def utc_now() -> str:

@@ -136,60 +136,42 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
         return Path(text)
     check_results_folder(root)
     runs = list(find_runs(root))
-    by_name = _matching(runs, _words(root, text))
+    by_name = _matching(root, runs, _words(root, text))
     if len(by_name) == 1:
         [copies] = by_name.values()
         return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
     if by_name:
-        shown = [f"  {_unambiguous(copies[0], runs)}" for copies in list(by_name.values())[:SHOWN]]
+        shown = [f"  {_unambiguous(root, copies[0], runs)}" for copies in list(by_name.values())[:SHOWN]]
         more = [f"  ... and {len(by_name) - SHOWN} more"] if len(by_name) > SHOWN else []
         message = f"{quoted(text, LONGEST)} matches {len(by_name)} runs; name one of them:"
         raise UserError("\n".join([message, *shown, *more]))
-    names = [*studies, *(form for path in runs for form in _names(path))]
+    names = [*studies, *(form for path in runs for form in (*_names(path), path.name))]
     what, forms = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
     raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, names, forms)}")
 
 
-def _matching(runs: Sequence[Path], words: Sequence[str]) -> dict[str, list[Path]]:
-    """The runs that words name, with the copies of each, in the first of the ways in which the words name any."""
-    ways: dict[int, dict[str, list[Path]]] = {}
-    for path in runs if words[-1] else ():
-        if (way := _way(path, words)) is not None:
-            ways.setdefault(way, {}).setdefault(path.name, []).append(path)
-    return ways[min(ways)] if ways else {}
-
-
-def _way(path: Path, words: Sequence[str]) -> int | None:
-    """How words name a run: by its folder (0), seed (1), hash (2), architecture (3), any folder (4); None if not."""
-    run, parts = RUN.fullmatch(path.name), path.parts[-4:-1]  # study, experiment, architecture
-    *outer, last = words
-    if path.parts[-len(words) :] == tuple(words):
-        return 0
-    arch, seed = path.parent.name, (f"s{run['seed']}", run["seed"]) if run else ()
-    if last in seed and outer and outer[-1] == arch and _in_order(outer[:-1], parts[:-1]):
-        return 1
-    if run and run["hash"].startswith(last) and _in_order(outer, parts):
-        return 2
-    if run and last == arch and _in_order(outer, parts[:-1]):
-        return 3
-    return 4 if _in_order(words, parts) else None
-
-
-def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether the words are among the parts of a path, in this order."""
-    remaining = iter(parts)
-    return all(word in remaining for word in words)
+def _matching(root: Path, runs: Sequence[Path], words: Sequence[str]) -> dict[str, list[Path]]:
+    """The runs that words name, with the copies of each: by seed and folders, or else by the start of their hash."""
+    for by_hash in (False, True):
+        found: dict[str, list[Path]] = {}
+        for path in runs if words[-1] else ():
+            run, parts, last = RUN.fullmatch(path.name), path.relative_to(root).parts, words[-1]
+            named = run and (run["hash"].startswith(last) if by_hash else last in (f"s{run['seed']}", run["seed"]))
+            remaining = iter((*parts[:-1], last) if named else parts)
+            if all(word in remaining for word in words):
+                found.setdefault(path.name, []).append(path)
+        if found:
+            return found
+    return {}
 
 
 def _names(path: Path) -> list[str]:
-    """Names of a run, from the shortest to the longest; the fifth has no other run of another hash."""
+    """Names of a run, from the shortest to the longest; the last one has no other run of another hash."""
     study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
-    seed, _, digest = name.partition("-")
-    short, long = f"{study}/{arch}", f"{study}/{experiment}/{arch}"
-    names = [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]
-    return [*names, study, name, digest, f"{study}/{digest}"]
+    short, long, seed = f"{study}/{arch}", f"{study}/{experiment}/{arch}", name.partition("-")[0]
+    return [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]
 
 
-def _unambiguous(path: Path, runs: Sequence[Path]) -> str:
+def _unambiguous(root: Path, path: Path, runs: Sequence[Path]) -> str:
     """The shortest of the names of a run that no other run has; its path if there is none."""
-    return next((name for name in _names(path)[:5] if len(_matching(runs, name.split("/"))) == 1), str(path))
+    return next((name for name in _names(path) if len(_matching(root, runs, name.split("/"))) == 1), str(path))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import BusyError, is_locked, locked, sync_folder
+from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import broken_because, has_result
 from tfstudy.runs.studyfile import NAME, StudyZip, locate, packed_in, packed_runs, run_within, study_zips
@@ -160,7 +160,7 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
         if changed := [run for run in runs if not _same(run, str(run.relative_to(study)), written, without)]:
             raise UserError(f"{changed[0]} changed while it was packed; nothing was packed")
         part.rename(path)
-        sync_folder(study)
+        os.sync()
     finally:
         part.unlink(missing_ok=True)
     return path

@@ -220,14 +220,14 @@ class Resumed(Event, frozen=True, tag="resumed"):
 
 
 class ReadTest(Event, frozen=True, tag="test read"):
-    """A test set is evaluated with the weights of this run."""
+    """A test set was evaluated with the weights of this run."""
 
     split: str
     reason: str
 
 
 class Scored(Event, frozen=True, tag="scored"):
-    """A held-out split was evaluated, and its predictions are complete."""
+    """A held-out split was evaluated. Only older code wrote it."""
 
     split: str
     examples: Count
@@ -261,10 +261,6 @@ class Progress(msgspec.Struct, frozen=True):
     seconds_per_step: Seconds | None = None  # of this process; None before the first measurement
     resumed_after: Count = 0  # the step of the checkpoint that this process started from
     updated: float = 0.0  # when this was written: seconds since 1970
-    run: str = ""  # the hash of the run, and what is measured so far, once training is complete
-    scores: dict[str, SplitScores] = {}
-    evaluate_seconds: Seconds = 0.0
-    evaluate_peak_mib: Mebibytes = 0.0
 
 
 class Prediction(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ interrupted.
 """
 
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +27,10 @@ MAX_PLAN = 1 << 24  # bytes
 
 
 class Plan(msgspec.Struct):
-    """A file in `PLANS`: the runs of a grid."""
+    """A file in `PLANS`: the runs of a grid, by name."""
 
-    runs: dict[str, str]  # name and preset
+    runs: dict[str, str]  # presets
+    configs: dict[str, dict[str, Any]] = {}
     contrasts: list[tuple[dict[str, Any], dict[str, Any]]] = []  # that its file named before a run had finished
 
 
@@ -60,24 +60,18 @@ def study_runs(study: Path) -> list[RunStatus]:
     """Every run of a study: those that started, by name, then those that a grid planned and that have not started."""
     started = [run for run in map(run_status, find_runs(study)) if run]
     names = {run.name for run in started}
-    return started + [RunStatus(study / name, PENDING) for name in planned_runs(study) if name not in names]
+    return started + [RunStatus(study / name, PENDING) for name in read_plan(study).runs if name not in names]
 
 
-def planned_runs(study: Path) -> dict[str, str]:
-    """The runs that the study's grids planned: name and preset. Damaged plans are ignored."""
-    return {name: preset for plan in _plans(study) for name, preset in plan.runs.items()}
-
-
-def planned_contrasts(study: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Pairs of conditions, by their settings, that the study's grids named before their runs."""
-    every = [pair for plan in _plans(study) for pair in plan.contrasts]
-    return [pair for number, pair in enumerate(every) if pair not in every[:number]]
-
-
-def _plans(study: Path) -> Iterator[Plan]:
+def read_plan(study: Path) -> Plan:
+    """What all grids of a study planned. Damaged plans are ignored."""
+    plan = Plan({})
     for path in sorted((study / PLANS).glob("*.json")):
         with suppress(OSError, BrokenError, *UNREADABLE):
-            yield PLAN.decode(read_file(path, MAX_PLAN))
+            found = PLAN.decode(read_file(path, MAX_PLAN))
+            new = [pair for pair in found.contrasts if pair not in plan.contrasts]
+            plan = Plan(plan.runs | found.runs, plan.configs | found.configs, plan.contrasts + new)
+    return plan
 
 
 def run_status(path: Path) -> RunStatus | None:

@@ -100,7 +100,7 @@ def open_run(path: Path) -> Run:
         if owner and owner != result.run:
             raise BrokenError(path / CONFIG, "it belongs to another run than the result")
         if result.format == old_records.FORMAT:
-            return Run(path, config, old_records.checked_events(path, config, result), result)
+            return Run(path, config, old_records.events(path, config, result), result)
         for file in DIGESTED:
             known = read_bytes(path / file)[: result.events_size if file == EVENTS else None]
             if digest_of(known) != result.files.get(file, digest_of(b"")):
@@ -142,11 +142,9 @@ def _decode_result(path: Path, content: bytes) -> Result:
 
 def _read_events(path: Path) -> tuple[AnyEvent, ...]:
     """The events of a run, first to last. An incomplete last line, which a kill may leave, is dropped."""
-    content = read_bytes(path / EVENTS)
-    if not content:
-        return old_records.events(path)
+    lines = read_bytes(path / EVENTS).split(b"\n")[:-1]
     try:
-        return tuple(EVENT.decode(unsealed(line + b"\n", path / EVENTS)) for line in content.split(b"\n")[:-1])
+        return tuple(EVENT.decode(unsealed(line + b"\n", path / EVENTS)) for line in lines)
     except UNREADABLE as error:
         raise BrokenError(path / EVENTS, str(error)) from None
 
@@ -238,21 +236,15 @@ def read_progress(path: Path) -> Progress | None:
 
 
 def read_predictions(path: Path, split: str) -> list[Prediction]:
-    """A run's predictions of a split, one per example.
+    """A run's predictions of a split, one per example; before the run is finished, those of any attempt.
 
     `UserError` if there are none that can be read, if they are not those of the run's result, or if they are too large.
     """
     result = sound_run(path).result
-    if not result:
-        return predictions_in(path, split)
-    return predictions_in(path, split, result.splits[split].predictions if split in result.splits else "none")
-
-
-def predictions_in(path: Path, split: str, digest: str | None = None) -> list[Prediction]:
-    """The predictions in the file with this digest, or without one, as before a run is finished, in any."""
+    scores = result.splits.get(split) if result else None
     try:
         content = read_file(path / "predictions" / f"{Path(split).name}.jsonl.gz", MAX_PREDICTIONS)
-        if digest is not None and digest != digest_of(content):
+        if result and (scores is None or scores.predictions != digest_of(content)):
             reason = "they are not those that were scored: the digest in the result is another one"
         elif len(lines := gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)) > MAX_PREDICTIONS:
             reason = f"they unpack to more than {MAX_PREDICTIONS >> 20} MiB"

@@ -3,7 +3,7 @@
 import gzip
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -35,8 +35,6 @@ from tfstudy.runs.schema import (
     Progress,
     ReadTest,
     Result,
-    Scored,
-    SplitScores,
     Started,
 )
 from tfstudy.runs.store import (
@@ -51,9 +49,7 @@ from tfstudy.runs.store import (
     is_finished,
     last_lines,
     open_run,
-    predictions_in,
     read_bytes,
-    read_progress,
     read_result,
     read_test_reads,
 )
@@ -85,12 +81,18 @@ class RunFolder:
             self.write_result(result)
 
     def finish(self, result: Result) -> None:
-        """Write `result.json`, after which the run is finished. `ValueError` for a result that can't be read back."""
+        """Write `result.json`, after which the run is finished. `ValueError` for a result that can't be read back.
+
+        Its test sets are recorded as read, once: an evaluation that was killed before this is no read.
+        """
         content = msgspec.json.encode(result)
         for scores in msgspec.json.decode(content, type=Result).splits.values():  # refuses nan, which became null
             SLICES.decode(scores.encoded_slices)
-        add_events(self.path, Finished(status=result.status, time=utc_now()))
-        self.write_result(result)
+        now, recorded = utc_now(), self.test_reads()
+        tests = [name for name, scores in result.splits.items() if scores.role == "test" and name not in recorded]
+        reads = [ReadTest(split=name, reason="run", time=now) for name in tests]
+        add_events(self.path, *reads, Finished(status=result.status, time=now))
+        self.write_result(msgspec.structs.replace(result, test_reads=self.test_reads()))
         (self.path / PROGRESS).unlink(missing_ok=True)
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
 
@@ -107,9 +109,8 @@ class RunFolder:
         write_atomically(self.path / RESULT, sealed(result))
 
     def write_progress(self, progress: Progress) -> None:
-        """Replace `.progress`. It is written often, so it is forced to the disk only if it has scores."""
-        content = sealed(msgspec.structs.replace(progress, run=self.run))
-        write_atomically(self.path / PROGRESS, content, durable=bool(progress.scores))
+        """Replace `.progress`. It is written often and nothing depends on it, so it is not forced to the disk."""
+        write_atomically(self.path / PROGRESS, sealed(progress), durable=False)
 
     def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> str:
         """Write all predictions of a split; the same ones give the same bytes. Return the sha256 of the file."""
@@ -118,32 +119,14 @@ class RunFolder:
         write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", content)
         return digest_of(content)
 
-    def scored(self) -> Progress:
-        """The report of an unfinished evaluation, with the scores of those splits whose predictions are complete."""
-        report = read_progress(self.path) or Progress(0)
-        own = report.scores if report.run == self.run else {}
-        complete = {name: scores for name, scores in own.items() if self._has_predictions(name, scores)}
-        return msgspec.structs.replace(report, scores=complete)
-
-    def _has_predictions(self, split: str, scores: SplitScores) -> bool:
-        try:
-            return len(predictions_in(self.path, split, scores.predictions)) == scores.n
-        except UserError:
-            return False
-
-    def write_scores(self, report: Progress, split: str) -> None:
-        """Record that a split was evaluated; an interrupted evaluation continues after it."""
-        self.write_progress(report)
-        self.record(Scored(split=split, examples=report.scores[split].n))
-
     def log(self, text: str) -> None:
         """Add a line to `train.log`."""
         with (self.path / "train.log").open("a", encoding="utf-8") as file:
             file.write(text + "\n")
 
-    def count_read(self, split: str, reason: str) -> None:
-        """Record that a test set is evaluated."""
-        self.record(ReadTest(split=split, reason=reason))
+    def count_reads(self, splits: Iterable[str], reason: str) -> None:
+        """Record that test sets were evaluated."""
+        self.record(*(ReadTest(split=split, reason=reason) for split in splits))
 
     def test_reads(self) -> dict[str, int]:
         """How often each test set was evaluated with this run's weights."""
