@@ -1,4 +1,4 @@
-"""Thirteen tasks of the Chomsky hierarchy, which test a network's memory (Deletang et al. 2022, arXiv 2207.02098).
+"""Fifteen tasks of the Chomsky hierarchy, which test a network's memory (Deletang et al. 2022, arXiv 2207.02098).
 
     regular (finite memory)
         even_pairs                   0 1 1 0                  ->  even
@@ -8,6 +8,8 @@
     deterministic context-free (a stack)
         reverse_string               0 0 1                    ->  1 0 0
         stack_manipulation           0 1 1 push0 pop pop      ->  1 0
+        modular_arithmetic_brackets  ( 2 * ( 1 - - 3 ) )      ->  3
+        solve_equation               ( x - ( 4 ) ) = 2        ->  1
     context-sensitive (a tape)
         duplicate_string             0 0 1                    ->  0 0 1 0 0 1
         missing_duplicate            0 1 1 0 1 _              ->  1
@@ -19,13 +21,14 @@
 
 `length` is the number of source tokens, as in the paper, which trains on lengths 1-40 and tests on 41-500
 (`--set data.test_length=41-500`). Lengths that do not exist are skipped: even lengths of `modular_arithmetic`, lengths
-below 3 of the binary operations, and below 2 of `missing_duplicate`. Unlike in the paper, targets contain no padding
-and no end symbol, an empty stack is an empty target, and no source occurs twice, so short lengths, which have few
-sources, are rarer in training (`data.repeat_sources` draws them as often). Of its fifteen tasks two are left out, whose
-sources are nested expressions; `listops` evaluates such. Each problem has a function that draws an example (app. A).
+below 3 of the binary operations and `solve_equation`, and below 2 of `missing_duplicate`. Unlike in the paper, targets
+contain no padding and no end symbol, an empty stack is an empty target, and no source occurs twice, so short lengths,
+which have few sources, are rarer in training (`data.repeat_sources` draws them as often).
+One function draws the examples of each problem (app. A of the paper), given the number of source tokens.
 """
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
@@ -104,6 +107,45 @@ def stack_manipulation(random: Random, length: int) -> Drawn:
     return Drawn(source, tuple(reversed(stack)))
 
 
+class Expression(NamedTuple):
+    """An expression of one-character symbols and its value modulo 5."""
+
+    text: str
+    value: int
+
+
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def expression(random: Random, length: int, operators: str) -> Expression:
+    """Draw from the paper's grammar: `d`, `-d`, `(d)` or `(-d)` up to four symbols, else `(left operator right)`.
+
+    The length of `left` is uniform over all lengths that leave a symbol for `right`.
+    """
+    if length < 5:
+        digit = random.choice(DIGITS)
+        text = f"-{digit}" if length % 2 == 0 else digit
+        value = -int(digit) if length % 2 == 0 else int(digit)
+        return Expression(text if length < 3 else f"({text})", value % MODULUS)
+    cut = random.randint(1, length - 4)
+    left, right = expression(random, cut, operators), expression(random, length - 3 - cut, operators)
+    sign = random.choice(operators)
+    return Expression(f"({left.text}{sign}{right.text})", OPERATIONS[sign](left.value, right.value) % MODULUS)
+
+
+def modular_arithmetic_brackets(random: Random, length: int) -> Drawn:
+    """Draw an expression and its value."""
+    text, value = expression(random, length, "+-*")
+    return Drawn(tuple(text), (str(value),))
+
+
+def solve_equation(random: Random, length: int) -> Drawn:
+    """Replace one digit by an unknown. As in the paper's experiments there is no `*`, so the solution is unique."""
+    text, value = expression(random, length - 2, "+-")
+    position = random.choice([index for index, symbol in enumerate(text) if symbol.isdigit()])
+    return Drawn((*text[:position], "x", *text[position + 1 :], "=", str(value)), (text[position],))
+
+
 def missing_duplicate(random: Random, length: int) -> Drawn:
     """Draw a string written twice with one symbol missing, the target; odd lengths end with a blank."""
     twice = string(random, length // 2) * 2
@@ -126,7 +168,7 @@ def binary(sign: str, random: Random, length: int) -> Drawn:
     others = length - 1 - digits
     first, second = random.randint(1, 2**digits - 1), random.randint(1, 2**others - 1)
     source = little_endian(first, digits) + sign + little_endian(second, others)
-    return Drawn(tuple(source), tuple(little_endian(first + second if sign == "+" else first * second)))
+    return Drawn(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
 
 
 def compute_sqrt(random: Random, length: int) -> Drawn:
@@ -162,6 +204,9 @@ PROBLEMS = {
     "reverse_string": Problem(CONTEXT_FREE, "the string in reverse order", of_string(lambda bits: bits[::-1])),
     "stack_manipulation": Problem(CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom",
                                   stack_manipulation),
+    "modular_arithmetic_brackets": Problem(CONTEXT_FREE, "the value modulo 5 of a bracketed expression",
+                                           modular_arithmetic_brackets),
+    "solve_equation": Problem(CONTEXT_FREE, "the unknown of an equation modulo 5", solve_equation, first=3),
     "duplicate_string": Problem(CONTEXT_SENSITIVE, "the string, written twice", of_string(lambda bits: bits * 2)),
     "missing_duplicate": Problem(CONTEXT_SENSITIVE, "the symbol missing from a string written twice",
                                  missing_duplicate, first=2),

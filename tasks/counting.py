@@ -10,9 +10,11 @@ attention do not (Deletang et al. 2022, arXiv 2207.02098). `length` is the numbe
 
 In `occurrences` all compositions of a string are equally likely, so counts range from zero to the whole string. The
 query is drawn independently, so the string does not predict it. In `parity` and `majority` all answers are equally
-frequent, and there are no ties.
+frequent, and there are no ties. With `data.scratchpad`, the target of `parity` first has the parity of every prefix
+(Anil et al. 2022, arXiv 2207.04901).
 """
 
+from itertools import accumulate
 from random import Random
 from string import ascii_lowercase
 from typing import ClassVar
@@ -39,6 +41,7 @@ class Counting(Generated):
         "parity": "whether a string of two symbols has an odd or an even number of b",
         "majority": "the most frequent symbol of a string",
     }
+    with_steps = ("parity",)
 
     class Config(GeneratedConfig):
         split: str = "occurrences"
@@ -57,9 +60,9 @@ class Counting(Generated):
         if self.config.split == "majority":
             return majority(random, symbols, length)
         string = tuple(random.choices("ab", k=length))  # both parities are equally frequent
-        count = string.count("b")
-        answer = "odd" if count % 2 else "even"
-        return Drawn(string, (answer,), {"count": count, "answer": answer})
+        counts = [*accumulate(int(symbol == "b") for symbol in string)]
+        steps = tuple("odd" if count % 2 else "even" for count in counts)
+        return Drawn(string, steps[-1:], {"count": counts[-1], "answer": steps[-1]}, steps)
 
 
 def majority(random: Random, symbols: str, length: int) -> Drawn | None:

@@ -15,7 +15,7 @@ as many elements as A5, so that the two differ in the group only.
 
 The target contains the product of every prefix, as in both papers. A decoder that generates them one after the other
 has to do only one multiplication a step. With `data.output=final`, the target is only the product of the whole
-sequence. `length` is the number of elements.
+sequence, and `data.scratchpad` writes the others before it. `length` is the number of elements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange
 
@@ -70,6 +71,7 @@ class Groups(Generated):
     }
     steps_of: ClassVar = {"lstm": 6000}
     scheme_settings: ClassVar = {"order": ("cyclic",)}
+    with_steps = ("cyclic", "s3", "s5", "a5")
 
     class Config(GeneratedConfig):
         split: str = "s3"
@@ -81,12 +83,17 @@ class Groups(Generated):
 
     config: Config
 
+    def check(self) -> None:
+        super().check()
+        if self.config.scratchpad and self.config.output == "all":
+            raise UserError("data.scratchpad needs data.output=final: with 'all', the target is the scratchpad")
+
     def draw(self, random: Random, length: int, split: str) -> Drawn:
         group = self._group()
         elements = random.choices(range(len(group.names)), k=length)
         states = products(group, elements)
         source = tuple(group.names[element] for element in elements)
-        return Drawn(source, states if self.config.output == "all" else states[-1:])
+        return Drawn(source, states if self.config.output == "all" else states[-1:], steps=states)
 
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
         """Return the product up to each source token as `state`, a number of an element."""

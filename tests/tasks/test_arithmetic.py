@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.tasks.arithmetic import MAX_DIGITS, Arithmetic
+from tfstudy.tasks.arithmetic import MAX_DIGITS, Arithmetic, carries, columns
+from tfstudy.tasks.base import Example
 
 SCHEMES = st.sampled_from(list(Arithmetic.schemes))
 # the format of the operands, whether the output is reversed, and with it the format of the answer
@@ -44,6 +45,9 @@ def test_the_answer_is_what_python_s_integers_make_of_the_source_and_its_length_
         parts = (left, right) if symbol == "+" else (abs(left - right), min(left, right))
         lost = sum(int(digit) for part in parts for digit in str(part)) - sum(map(int, str(sum(parts))))
         assert drawn.tags["carries"] == lost / 9
+        # and the carries of the columns are those of the source's labels, at the longer operand
+        labels = task.labels(Example(drawn.source, drawn.target, {}))["carry"]
+        assert sum(max(labels[: len(first)], labels[len(first) + 1 : -1], key=len)) == drawn.tags["carries"]
 
 
 @pytest.mark.parametrize(("split", "form"), [("addition", "plain"), ("multiplication", "reversed")])
@@ -58,4 +62,27 @@ def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
     assert any(swapped(source) in trained for source in trained), "both orders are drawn"
     for name in task.splits().held_out:
         assert not [e.source for e in task.examples(name) if swapped(e.source) in trained]
-    assert task.at_length(MAX_DIGITS + 1) == []
+
+
+def test_every_digit_is_labelled_with_the_carry_of_its_column():
+    for source, split, form, wanted in (
+        ("95+7=", "addition", "plain", [1, 1, None, 1, None]),
+        ("59+7=", "addition", "reversed", [1, 1, None, 1, None]),
+        ("3-12=", "subtraction", "plain", [1, None, 0, 1, None]),
+    ):
+        assert made(split, format=form).labels(Example(tuple(source), (), {})) == {"carry": wanted}
+    assert not made("multiplication").labels(Example(tuple("2*3="), (), {}))
+    assert made("multiplication").at_length(MAX_DIGITS + 1) == []
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.booleans())
+def test_the_columns_of_a_scratchpad_are_those_of_the_written_method(left, right, adds):
+    high, low = max(left, right), min(left, right)
+    result = high + low if adds else high - low
+    steps = "".join(columns(left, right, result, carries(left, "+" if adds else "-", right))).split(",")
+    assert len(steps) == len(str(high))
+    before = 0
+    for at, (a, b, digit, carry) in enumerate(map(int, step) for step in steps):
+        assert (a, b, digit) == tuple(number // 10**at % 10 for number in (high, low, result))
+        assert a + b + before == digit + 10 * carry if adds else a - b - before == digit - 10 * carry
+        before = carry

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from tests.example_plugins import write
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import (
@@ -67,6 +69,29 @@ def test_an_unknown_task_is_refused_with_the_nearest_name():
     for name in ("base", "tasks.scan"):
         with pytest.raises(UserError, match=rf"task '{name}'.*scan"):
             tasks.find(name)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A second folder in which tasks are found, forgotten afterwards."""
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("tfstudy.tasks."):
+            del sys.modules[name]
+            delattr(tasks, name.removeprefix("tfstudy.tasks."))
+
+
+def test_adding_a_task_takes_one_file_with_one_class(folder):
+    write(folder, "extra_task")
+    assert "extra_task" in tasks.names()
+    assert tasks.find("extra_task").__name__ == "Letters"
+    for count in (0, 2):
+        classes = "".join(f"class T{n}(Task):\n    'A task.'\n" for n in range(count))
+        write(folder, f"task{count}", f"from tfstudy.tasks import Task\n{classes}")
+        with pytest.raises(UserError, match=rf"tasks/task{count}\.py must define one subclass .* defines {count}"):
+            tasks.find(f"task{count}")
 
 
 # Splits

@@ -15,6 +15,7 @@ from tfstudy.tasks.generated import Generated, Span, parse_spans
 
 ALL = {name: tasks.find(name) for name in tasks.names() if issubclass(tasks.find(name), Generated)}
 SMALL = {"train_examples": 300, "eval_examples": 60}
+HINTS = {"index_hints": 20, "train_length": "1-6", "test_length": "7-8"}
 every = pytest.mark.parametrize("name", ALL)
 
 
@@ -83,7 +84,7 @@ def test_a_curriculum_starts_at_the_shortest_length_that_is_not_held_out():
 # with its first results.
 GOLDEN = {
     "arithmetic": "2ed6924d e7542435 fd1a4413 5eac3c39",
-    "chomsky": "163d161b c2f06456 951958f9 9daf6f15 8c551d33 4f71c09d 7f210347 1c417bd6 52b321aa "
+    "chomsky": "163d161b c2f06456 951958f9 9daf6f15 8c551d33 4f71c09d c4031a20 c05be684 7f210347 1c417bd6 52b321aa "
     "554f45c6 c9d0e45c 4bb1da85 ff7251db",
     "copying": "24db0f01 ecf28dad",
     "counting": "197f4500 cf2d5999 944dfbd3",
@@ -106,10 +107,14 @@ REFUSED = [
     ("copying", "copy", {"test_length": "41-45,45-50"}, "data.test_length 45-50 overlaps data.test_length 41-45"),
     ("copying", "copy", {"curriculum": 0.5}, "data.curriculum=0.5 needs data.redraw=true"),
     ("copying", "copy", {"train_length": "0-3"}, "data.train_length must start at 1 or more here, but is '0-3'"),
+    ("copying", "copy", HINTS | {"index_hints": 7}, "data.index_hints must be 0 or at least 8, "),
     ("arithmetic", "addition", {"test_length": "41,4000"}, "digits, but a range of lengths is '4000-4000'"),
-    ("chomsky", "binary_addition", {"train_length": "1-2"}, "data.train_length 1-2 "),
+    ("chomsky", "solve_equation", {"train_length": "1-2"}, "data.train_length 1-2 "),
     ("chomsky", "modular_arithmetic", {"test_length": "41,44"}, "data.test_length 44-44 "),
     ("groups", "s3", {"order": 7}, "data.order needs data.split=cyclic, but it is s3"),
+    ("counting", "majority", {"scratchpad": True}, "data.scratchpad needs data.split=parity"),
+    ("sorting", "symbols", {"scratchpad": True}, "data.scratchpad needs another task"),
+    ("groups", "s3", {"scratchpad": True}, "data.scratchpad needs data.output=final"),
     ("listops", "value", {"test_length": "2001"}, "at most 2000 tokens"),
     ("parentheses", "recognition", {"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6)"),
     ("parentheses", "recognition", {"train_length": "1-2"}, "at least 3 pairs, but a range is 1-2"),
@@ -169,3 +174,47 @@ def test_copies_are_what_python_makes_of_a_string(text):
 
     assert target("copy") == text
     assert target("reverse") == "".join(reversed(text))
+
+
+def places(tokens):
+    return [int(hint.removeprefix("#")) for hint in tokens[::2]]
+
+
+@pytest.mark.parametrize(("split", "order"), [("copy", lambda o: o), ("reverse", lambda o: o[::-1])])
+def test_index_hints_say_where_each_symbol_stood_in_the_source(split, order):
+    examples = made("copying", split, **HINTS).examples("train")
+    for source, target, _ in examples:
+        first, length = places(source)[0], len(source) // 2
+        assert places(source) == [*range(first, first + length)]
+        symbol_at = dict(zip(places(source), source[1::2], strict=True))
+        assert [symbol_at[place] for place in places(target)] == list(target[1::2])
+        assert [place - first for place in places(target)] == order(list(range(length)))
+    seen = {place for e in examples for place in places(e.source)}
+    assert seen == set(range(1, 21)), "training has every hint though its strings are shorter"
+
+
+def test_a_string_is_held_out_with_all_of_its_hints():
+    task = made("copying", "copy", symbols=2, **HINTS)
+    parts = [{example.source[1::2] for example in task.examples(part)} for part in ("train", "validation", "test")]
+    assert all(parts)
+    assert not any(parts[i] & parts[j] for i, j in ((0, 1), (0, 2), (1, 2)))
+    assert task.at_length(21) == []
+
+
+WITH = [("arithmetic", "addition"), ("arithmetic", "subtraction"), ("groups", "s3"), ("counting", "parity")]
+
+
+@pytest.mark.parametrize(("name", "split"), WITH)
+def test_a_scratchpad_changes_targets_only_and_its_answer_is_scored_apart(name, split):
+    extra = {"output": "final"} if name == "groups" else {}
+    without, task = made(name, split, **extra), made(name, split, scratchpad=True, **extra)
+    for plain, example in zip(without.examples("train"), task.examples("train"), strict=True):
+        assert (example.source, example.tags) == (plain.source, plain.tags)
+        end = example.target.index(":")
+        assert end > 0
+        assert example.target[end + 1 :] == plain.target
+    first, second, *_ = task.examples("train")
+    answer = second.target[second.target.index(":") :]
+    scores = task.score([("?", *first.target[1:]), second.target[:-1], answer[1:], ()], [first, second, second, first])
+    assert (scores["exact_match"], scores["answer_exact_match"]) == (0.0, 0.25)
+    assert next(iter(scores)) == "exact_match"

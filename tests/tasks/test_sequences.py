@@ -100,7 +100,7 @@ def read(source):
 @given(st.sampled_from(["multi_query", "single_query"]), seeds, st.integers(1, 32), st.integers(0, 5))
 def test_recalled_values_are_those_of_the_queries(split, seed, length, queries):
     queries *= split == "multi_query"
-    source, target, tags = drawn("recall", split, seed, length, queries=queries)
+    source, target, tags, _ = drawn("recall", split, seed, length, queries=queries)
     keys, values, asked = read(source)
     assert len(set(keys)) == len(keys) == len(values) == length
     assert target == tuple(dict(zip(keys, values, strict=True))[query] for query in asked)
@@ -138,7 +138,7 @@ def value(tokens):
 
 @given(st.integers(4, 200), seeds)
 def test_a_list_has_the_value_that_a_stack_computes_and_the_length_asked_for(length, seed):
-    source, target, tags = made("listops", "value", test_length="41-200").draw(Random(seed), length, "train")
+    source, target, tags, _ = made("listops", "value", test_length="41-200").draw(Random(seed), length, "train")
     assert len(source) == length
     assert (int(target[0]), tags["depth"]) == value(source)
 
@@ -196,7 +196,7 @@ def test_a_table_is_that_of_the_group_by_its_laws_and_by_composition(split):
 
 @given(st.sampled_from([*ORDERS]), seeds, st.integers(1, 30))
 def test_products_are_those_of_all_prefixes_or_of_the_sequence(split, seed, length):
-    source, target, _ = drawn("groups", split, seed, length)
+    source, target, *_ = drawn("groups", split, seed, length)
     assert target == tuple(composed(split, source[: i + 1]) for i in range(length))
     assert drawn("groups", split, seed, length, output="final").target == target[-1:]
 

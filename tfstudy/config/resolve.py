@@ -27,9 +27,7 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.test_digits": 0,  # of sorting
     "data.test_symbols": 0,
     "data.modulus": 7,  # of arithmetic
-    "data.index_hints": 0,  # of copying, and the next
-    "data.repeats": 2,
-    "data.scratchpad": False,
+    "data.repeats": 2,  # of copying
     "data.bleu_tokenizer": "auto",  # of translation, and the next
     "data.drop_overlap": True,
     "data.lowercase": False,
