@@ -34,7 +34,7 @@ def figure(**columns):
 
 def published(monkeypatch, *figures):
     """Put these figures in the place of the file's."""
-    monkeypatch.setattr("tfstudy.analysis.published._of_split", lambda *_: figures)
+    monkeypatch.setattr("tfstudy.analysis.published.published", lambda *_: list(figures))
 
 
 def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_path):

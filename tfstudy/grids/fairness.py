@@ -31,14 +31,14 @@ class Contender(NamedTuple):
     @property
     def tuned(self) -> bool:
         """Whether its learning rate was chosen for its architecture, by a preset or by the user."""
-        task = str(self.config.get("task"))
+        task, rate = str(self.config.get("task")), self.config.get("train.learning_rate")
         try:
-            if preset(task, self.arch, self.preset):
-                return True
+            if rate is None or preset(task, self.arch, self.preset):
+                return True  # it is not recorded, or the preset's
             expected = flatten(starting_point(task, self.arch)).get("train.learning_rate")
         except UserError:  # a preset that is gone
             return True
-        return expected != self.config.get("train.learning_rate")
+        return expected != rate
 
 
 def unequal_terms(contenders: Sequence[Contender]) -> list[str]:
