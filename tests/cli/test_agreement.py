@@ -21,7 +21,12 @@ SETTINGS = {"data.train_examples": 60, "data.eval_examples": 10, "model.dim": 8,
 COMMAND = ["--arch", "lstm", "--accelerator", "cpu", *(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}"))]
 REASON = "training version 1, now 2"
 DATA = ROOT.parent / "shared" / "data"
-FILES = {"scan-mcd": "scan", "scan-simple": "scan", "cogs": "pairs/cogs-variable-free"}  # of studies of given files
+FILES = {  # of studies of given files
+    "scan-mcd": "scan",
+    "scan-simple": "scan",
+    "cogs": "pairs/cogs-variable-free",
+    "inflection": "pairs/sigmorphon-2022",
+}
 DOCUMENTS = runpy.run_path(str(ROOT / "results" / "update.py"))
 
 
