@@ -38,7 +38,7 @@ class Contender(NamedTuple):
             expected = flatten(starting_point(task, self.arch)).get("train.learning_rate")
         except UserError:  # a preset that is gone
             return True
-        return expected != rate
+        return bool(expected != rate)
 
 
 def unequal_terms(contenders: Sequence[Contender]) -> list[str]:
