@@ -9,8 +9,8 @@ from tfstudy.instruments.attention import Map, Maps
 from tfstudy.report.measured import (
     attention_listing,
     by_condition,
-    intervals,
     listing,
+    means,
     rank_note,
     saved_measurements,
 )
@@ -53,9 +53,9 @@ def measured(study, chart=LINE, make=rows, **settings):
 
 def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds(study):
     [cnn, _] = measured(study)
-    one = intervals(cnn)["cross", 2, 4]
-    assert (cnn.label, one.mean, one.n) == ("cnn", pytest.approx(2 + 0.3 + 0.5), 2)
-    assert one.low < one.mean < one.high
+    one = means([cnn]).set_index(["facet", "series", "x"]).loc["cross", 2, 4]
+    assert (cnn.label, one["mean"], len(cnn.records)) == ("cnn", pytest.approx(2 + 0.3 + 0.5), 2)
+    assert one["low"] < one["mean"] < one["high"]
 
 
 def test_the_table_has_a_line_for_each_condition_facet_and_series(study):
@@ -101,6 +101,11 @@ def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(s
     assert "figures/measure-entropy.svg" in (tmp_path / "page" / "report.md").read_text()
 
 
+def cells(one):
+    """The mean at each facet, series and x."""
+    return means([one]).set_index(["facet", "series", "x"])["mean"].to_dict()
+
+
 RANKED = {
     "cells": Chart("heatmap", x="head", y="layer", hue="entropy", facet="kind", ranked="head"),
     "rows": Chart("heatmap", x="length", y="layer", hue="entropy", facet="kind", ranked="head"),
@@ -119,8 +124,7 @@ def opposite_heads(seed):
 @pytest.mark.parametrize(("chart", "keys"), [("cells", [(1, 1), (1, 2)]), ("rows", [("1.1", 4), ("1.2", 4)])])
 def test_heads_of_several_runs_are_compared_by_rank(study, chart, keys):
     [cnn, _] = measured(study, RANKED[chart], opposite_heads)
-    means = {key: one.mean for key, one in intervals(cnn).items()}
-    assert means == {("encoder", *keys[0]): 2.0, ("encoder", *keys[1]): 1.0}
+    assert cells(cnn) == {("encoder", *keys[0]): 2.0, ("encoder", *keys[1]): 1.0}
     note = "head 1 has the largest number in its run"
     assert rank_note([cnn]) == note
     assert note in " ".join(text.get_text() for text in plot("entropy", [cnn]).figure.texts).replace("\n", " ")
@@ -129,7 +133,7 @@ def test_heads_of_several_runs_are_compared_by_rank(study, chart, keys):
 def test_heads_of_one_run_keep_their_numbers(study):
     both = measured(study, RANKED["cells"], opposite_heads)
     second = both[0]._replace(records=both[0].records[1:])
-    assert {key: one.mean for key, one in intervals(second).items()} == {("encoder", 1, 1): 2.0, ("encoder", 1, 2): 1.0}
+    assert cells(second) == {("encoder", 1, 1): 2.0, ("encoder", 1, 2): 1.0}
     assert rank_note([second]) == ""
 
 

@@ -4,16 +4,116 @@ import json
 import math
 from itertools import groupby
 
+import msgspec
 import pytest
 from matplotlib.colors import to_hex
 
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import put, result, write
+from tests.example_tables import compared, rows
 from tfstudy.analysis.frame import read_study
+from tfstudy.analysis.published import figure_of
 from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.series import COLOURS
+from tfstudy.report.plots.split import TRIVIAL_COLOUR, quotations, spread
 
 VALIDATION = PART | {"role": "validation", "slices": {"length": {"1": PART, "2": PART}}}
+
+# split
+
+
+def black_marks(axes):
+    """Return the position and the face of each published figure that is drawn."""
+    lines = [line for line in axes.lines if line.get_marker() not in ("", "None", None) and colour(line) == "#000000"]
+    return [(line.get_xdata()[0], line.get_markerfacecolor()) for line in lines]
+
+
+def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_path):
+    study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
+    [condition] = rows(study)
+    [axes] = drawn(study, "split").axes
+    assert (13.8, "white") in black_marks(axes)  # under other settings
+    [ours] = [list(line.get_xdata()) for line in axes.lines if colour(line) == COLOURS["lstm"]]
+    assert ours == [condition.mean]
+    whisker, seeds = axes.collections
+    assert [x for x, _ in whisker.get_segments()[0]] == [condition.low, condition.high]
+    assert [round(x, 6) for x, _ in seeds.get_offsets()] == [20, 40, 60]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
+    figures = [figure_of("dessi-2019-02")]
+    monkeypatch.setattr("tfstudy.analysis.published.published", lambda *_: figures)
+    monkeypatch.setattr("tfstudy.analysis.published.differing", lambda _: set() if same else {"model.dim"})
+    paper = runs("cnn", 0.4, 0.5, split="addprim_jump", preset="dessi-2019", experiment="paper")
+    ours = runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")
+    study = write(tmp_path, *paper, *ours)
+    shown = rows(study)
+    beside = quotations(shown)
+    assert {c.preset: len(beside[c.key]) for c in shown} == {"dessi-2019": 1, "default": int(not same)}
+    faces = [face for _, face in black_marks(drawn(study, "split").axes[0])]
+    assert faces == (["black"] if same else ["white", "white"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "ends"),
+    [
+        ({"value": 50.0, "spread": 10.0}, (40, 60)),
+        ({"value": 5.0, "spread": 10.0}, (0, 15)),
+        ({"value": 50.0, "spread": None, "spread_low": 1.0, "spread_high": 70.0}, (1, 70)),
+        ({"value": 50.0, "spread": None, "spread_low": None, "spread_high": None}, None),
+    ],
+)
+def test_the_bar_of_a_published_figure_is_its_spread(columns, ends):
+    assert spread(msgspec.structs.replace(figure_of("dessi-2019-02"), **columns)) == ends
+
+
+def test_trivial_systems_are_lines_through_the_rows_of_their_test_set(tmp_path):
+    made = [result(seed, task="translation", split="embedded") for seed in range(3)]
+    for one in made:
+        one["splits"]["test"]["metrics"] |= {"bleu": 0.17}
+        one["splits"]["test"]["baselines"] = {"copy": {"bleu": 0.01}, "word by word": {"bleu": 0.125, "chrf": 0.4}}
+    figure = drawn(write(tmp_path, *made), "split")
+    [axes] = figure.axes
+    lines = [one for one in axes.collections if to_hex(one.get_edgecolor()[0]) == to_hex(TRIVIAL_COLOUR)]
+    assert [one.get_segments()[0][0][0] for one in lines] == [1.0, 12.5]
+    assert lines[0].get_linestyle() != lines[1].get_linestyle()
+    assert {"trivial system: copy", "trivial system: word by word"} <= {*legend(figure)}
+    assert axes.get_xlim() == pytest.approx((-0.6, 20.6))
+
+
+# differences
+
+CLOSE = {  # of four networks, some of which differ
+    "cnn": (0.1, 0.13, 0.2, 0.16, 0.12),
+    "gru": (0.17, 0.21, 0.3, 0.24, 0.18),
+    "lstm": (0.26, 0.2, 0.33, 0.3, 0.24),
+    "transformer": (0.6, 0.55, 0.62, 0.58, 0.64),
+}
+
+
+def drawn_intervals(figure):
+    """Return the ends of each interval and whether its mark is filled, from top to bottom."""
+    found = []
+    for axes in figure.axes:
+        intervals, marks = axes.collections
+        filled = [to_hex(face) != "#ffffff" for face in marks.get_facecolors()]
+        ends = [(low, high) for (low, _), (high, _) in intervals.get_segments()]
+        found += [(*own, one) for own, one in zip(ends, filled, strict=True)]
+    return found
+
+
+def test_significant_comparisons_of_the_whole_study_are_filled_and_their_intervals_exclude_0(tmp_path):
+    made = [one for split in ("length", "simple") for a, x in CLOSE.items() for one in runs(a, *x, split=split)]
+    study = write(tmp_path, *made)
+    every = drawn_intervals(drawn(study, "differences"))
+    assert [filled for *_, filled in every] == [pair.row.significant for pair in compared(study)]
+    assert {filled for *_, filled in every} == {True, False}
+    assert all(low > 0 or high < 0 for low, high, filled in every if filled)
+    figure = drawn(study, "differences", split="simple")
+    assert drawn_intervals(figure) == every[6:], "q is adjusted for all comparisons, whichever are shown"
+    assert any("adjusted for 12 comparisons" in text for text in texts(figure))
+
 
 # length
 
@@ -104,18 +204,17 @@ def test_kinds_of_errors_are_mean_shares_with_a_thin_bar_for_each_seed(tmp_path)
     assert any("each seed" in text for text in texts(one.figure))
 
 
-@pytest.mark.parametrize(("values", "way"), [(("10", "2"), "get_height"), (("near", "far"), "get_width")])
-def test_slices_are_bars_by_value_and_condition(tmp_path, values, way):
+@pytest.mark.parametrize("values", [("10", "2"), ("near", "far")])
+def test_slices_are_bars_by_value_and_condition(tmp_path, values):
     lstm, cnn = ({"test": dict(zip(values, shares, strict=True))} for shares in ((0.1, 0.2), (0.3, 0.4)))
     study = write(tmp_path, tagged(runs("lstm", 0.5)[0], lstm, "tag"), tagged(runs("cnn", 0.5)[0], cnn, "tag"))
     [axes] = drawn(study, "slices", tag="tag").axes
-    bars = {(to_hex(bar.get_facecolor()).upper(), round(getattr(bar, way)())) for bar in axes.patches}
+    bars = {(to_hex(bar.get_facecolor()).upper(), round(bar.get_width())) for bar in axes.patches}
     assert bars == {(COLOURS["lstm"], 10), (COLOURS["lstm"], 20), (COLOURS["cnn"], 30), (COLOURS["cnn"], 40)}
-    ticks = axes.get_xticklabels() if way == "get_height" else axes.get_yticklabels()
-    assert [tick.get_text() for tick in ticks] == (["2", "10"] if way == "get_height" else ["far", "near"])
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [values[1], values[0]]
 
 
-# data, scaling
+# data
 
 
 def configured(study, **configs):
@@ -126,36 +225,32 @@ def configured(study, **configs):
     return study
 
 
-@pytest.mark.parametrize(
-    ("kind", "key", "field"), [("data", "data.train_pairs", "train_examples"), ("scaling", "model.dim", "parameters")]
-)
-def test_more_data_and_more_parameters_are_fitted_on_a_logarithmic_axis(tmp_path, kind, key, field):
-    section, name = key.split(".")
-    sizes = {n: {field: 10 ** (n + 1)} for n in (1, 2, 3)}
-    made = [one for n in sizes for one in runs("lstm", n / 10, n / 10, experiment=f"e{n}", **sizes[n])]
+def test_more_data_are_fitted_on_a_logarithmic_axis(tmp_path):
+    made = [
+        one for n in (1, 2, 3) for one in runs("lstm", n / 10, n / 10, experiment=f"e{n}", train_examples=10 ** (n + 1))
+    ]
     study = write(tmp_path, *made, *runs("cnn", 0.9, experiment="e4"))
-    configured(study, **{f"e{n}": {section: {name: n}} for n in (1, 2, 3, 4)})
-    one = make_plot(read_study(study), kind)
+    configured(study, **{f"e{n}": {"data": {"train_pairs": n}} for n in (1, 2, 3, 4)})
+    one = make_plot(read_study(study), "data")
     assert "lstm +10.0 [+10.0, +10.0]" in one.alt
-    figure = one.figure
-    [axes] = figure.axes
+    [axes] = one.figure.axes
     assert axes.get_xscale() == "log"
     points, means = (line for line in axes.lines if colour(line) == COLOURS["lstm"])
     assert sorted(points.get_ydata()) == pytest.approx([10, 10, 20, 20, 30, 30])
     assert list(means.get_xdata()) == [100, 1000, 10_000]
     assert [round(y, 6) for y in means.get_ydata()] == [10, 20, 30]
-    assert [text for text in legend(figure) if text == "lstm"] == ["lstm"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["100", "1k", "10k"]
 
 
 def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path):
     sizes = {1: 1000, 2: 10_000, 3: 10_000}
-    made = [one for n in sizes for one in runs("lstm", n / 10, experiment=f"e{n}", parameters=sizes[n])]
-    models = {"e1": (64, 0.1), "e2": (128, 0.3), "e3": (128, 0.1)}
+    made = [one for n in sizes for one in runs("lstm", n / 10, experiment=f"e{n}", train_examples=sizes[n])]
+    found = {"e1": (64, 0.1), "e2": (128, 0.3), "e3": (128, 0.1)}
     study = write(tmp_path, *made)
-    configured(study, **{name: {"model": {"dim": dim, "dropout": x}} for name, (dim, x) in models.items()})
-    assert "lstm dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
-    assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
+    configured(study, **{e: {"data": {"train_pairs": n}, "model": {"dropout": x}} for e, (n, x) in found.items()})
+    alt = make_plot(read_study(study), "data").alt
+    assert "lstm dropout=0.1 +20.0" in alt
+    assert "dropout=0.3" not in alt  # it has one size
 
 
 # settings

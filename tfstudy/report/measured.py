@@ -1,15 +1,17 @@
 """What instruments measured: means over the rows of a run and then over seeds, and maps of attention, as tables."""
 
+import math
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import pandas as pd
 from rich.text import Text
 
 from tfstudy.analysis.frame import RunRecord
-from tfstudy.analysis.stats import Interval, interval
+from tfstudy.analysis.stats import interval
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, listed, plural
@@ -30,8 +32,6 @@ KINDS = {
     "prefix": "self-attention",
     "cross": "cross-attention",
 }
-Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
-Means = Sequence[tuple[str, dict[Key, Interval]]]  # by condition
 
 
 class Measured(NamedTuple):
@@ -90,38 +90,44 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
     return measured, notes
 
 
-def intervals(measured: Measured) -> dict[Key, Interval]:
-    """Return the mean over runs, and its interval, at each facet, series and x that has a number."""
-    values: dict[Key, list[float]] = {}
-    for record in measured.records:
-        for key, value in _means(record, ranked=len(measured.records) > 1).items():
-            values.setdefault(key, []).append(value)
-    return {key: interval(own) for key, own in values.items()}
+def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.DataFrame:
+    """Return the means over the runs of each condition, with their 95 % intervals, sorted by the column `first`.
+
+    Columns: `condition` (its label), `facet`, `series` (the hue, or the y of a heat map), `x`, `mean`, `low`, `high`.
+    Numbers are sorted by size, then texts by their first appearance.
+    """
+    runs = pd.concat(
+        [
+            _run_means(record, ranked=len(one.records) > 1).assign(condition=one.label)
+            for one in all_measured
+            for record in one.records
+        ]
+    )
+    keys = ["condition", "facet", "series", "x"]
+    values = runs.groupby(keys, sort=False)["value"].agg(list)
+    frame = pd.DataFrame([interval(own)[:3] for own in values], index=values.index, columns=["mean", "low", "high"])
+    frame = frame.reset_index().astype(dict.fromkeys(keys, object))
+    places = {key: {cell: place for place, cell in enumerate(in_order(frame[key]))} for key in keys}
+    order = [first, *(key for key in keys if key != first)]
+    return frame.sort_values(order, key=lambda cells: cells.map(places[cells.name]), ignore_index=True)
 
 
-def _means(record: Measurement, ranked: bool) -> dict[Key, float]:
+def _run_means(record: Measurement, ranked: bool) -> pd.DataFrame:
     """Return the mean of all rows of a run with the same facet, series and x; with ranks for the ranked column."""
-    chart, empty = record.chart, [""] * len(record.columns[record.chart.x])
-    names = (chart.facet, series_of(chart), chart.x, chart.ranked)
-    keys = zip(*(record.columns[name] if name else empty for name in names), strict=True)
-    groups: dict[tuple[Key, Cell], list[float]] = {}
-    for (facet, series, x, one), value in zip(keys, record.columns[chart.value], strict=True):
-        groups.setdefault(((facet, series, "" if chart.x == chart.ranked else x), one), []).append(float(value))
-    means = {key: fmean(values) for key, values in groups.items()}
+    chart = record.chart
+    names = {"facet": chart.facet, "series": series_of(chart), "x": chart.x, "one": chart.ranked}
+    empty = [""] * len(record.columns[chart.x])
+    cells = {key: record.columns[name] if name else empty for key, name in names.items()}
+    rows = pd.DataFrame(cells | {"value": record.columns[chart.value]}, dtype=object)
+    found = rows.groupby(list(names), sort=False)["value"].agg(fmean).reset_index()
     if chart.ranked and ranked:  # 1 is the largest of the numbers with the same key, 2 the next, and so on
-        own: dict[Key, list[float]] = {}
-        for (key, _), value in means.items():
-            own.setdefault(key, []).append(value)
-        means = {
-            (key, rank): value
-            for key, numbers in own.items()
-            for rank, value in enumerate(sorted(numbers, reverse=True), 1)
-        }
+        keys = [key for key in ("facet", "series", "x") if names[key] != chart.ranked]
+        found["one"] = found.groupby(keys, sort=False)["value"].rank(method="first", ascending=False).astype(int)
     if chart.ranked == chart.x:
-        return {(facet, series, one): value for ((facet, series, _), one), value in means.items()}
-    if chart.ranked:
-        return {(facet, f"{series}.{one}", x): value for ((facet, series, x), one), value in means.items()}
-    return {key: value for (key, _), value in means.items()}
+        found["x"] = found["one"]
+    elif chart.ranked:
+        found["series"] = [f"{line}.{one}" for line, one in zip(found["series"], found["one"], strict=True)]
+    return found
 
 
 def rank_note(all_measured: Sequence[Measured]) -> str:
@@ -183,73 +189,46 @@ def listing(all_measured: Sequence[Measured], width: int) -> Listing:
 
     It has a row for each condition, facet and series.
     """
-    first = all_measured[0].records[0]
+    first, found = all_measured[0].records[0], means(all_measured)
     name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
     title = f"{name}{first.instrument}: {value_label(all_measured)}"
-    means = [(one.label, intervals(one)) for one in all_measured]
-    values = in_order(x for _, cells in means for *_, x in cells)
-    most = min(MAX_NAMES if any(isinstance(value, str) for value in values) else MAX_SHOWN, len(values))
-    for count in range(most, 0, -1):
-        shown = _columns(means, values, count)
-        cells = _cells(all_measured, means, shown)
+    values = in_order(found["x"])
+    grid = found.set_index(["condition", "facet", "series", "x"])["mean"].unstack(sort=False)[values]
+    for count in range(min(MAX_NAMES if isinstance(values[-1], str) else MAX_SHOWN, len(values)), 0, -1):
+        kept = {values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)}
+        for _, row in grid.iterrows():  # none is empty
+            kept |= {row.first_valid_index()} if row[[*kept]].isna().all() else set()
+        cells = _cells(first.chart, grid[[value for value in values if value in kept]], len(all_measured) > 1)
         if cells.width <= width:
             break
-    more = f"{len(shown)} of {len(values)} values of {first.chart.x} are shown; --format json has all"
-    read = [record.examples for one in all_measured for record in one.records]
+    records = [record for one in all_measured for record in one.records]
+    read = [record.examples for record in records]
+    more = f"{len(kept)} of {len(values)} values of {first.chart.x} are shown; --format json has all"
     notes = [
-        *([more] if len(shown) < len(values) else []),
+        *([more] if len(kept) < len(values) else []),
         *([f"measured on {count_range(read, 'example')}"] if len(set(read)) > 1 else []),
         *filter(None, [rank_note(all_measured)]),
         *notes_of(all_measured),
     ]
-    records = [record for one in all_measured for record in one.records]
     heading = ", ".join(filter(None, [title, first.shown_settings]))
     return Listing([Text(heading), cells], notes, lambda: msgspec.to_builtins(records))
 
 
-def _cells(all_measured: Sequence[Measured], means: Means, columns: Sequence[Cell]) -> Cells:
-    """Return a table of means: a row for each condition, facet and series, a column for some values of x."""
-    chart = all_measured[0].chart
+def _cells(chart: Chart, grid: pd.DataFrame, several: bool) -> Cells:
+    """Return the table of a frame of means, whose index has the condition (shown if there are several) and so on."""
     series = series_of(chart)
     head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series
-    rows = [
-        (label, cells, facet, one)
-        for label, cells in means
-        for facet in in_order(key[0] for key in cells)
-        for one in in_order(key[1] for key in cells if key[0] == facet)
-    ]
-    named = {
-        **({"condition": [label for label, *_ in rows]} if len(all_measured) > 1 else {}),
-        **({chart.facet: [_text(facet) for *_, facet, _ in rows]} if chart.facet else {}),
-        **({head: [_text(one) for *_, one in rows]} if series else {}),
-    }
-    prefix = "" if any(isinstance(x, str) for x in columns) else f"{chart.x} "  # names say themselves what they are
-    numbers = {
-        f"{'' if number else prefix}{_text(x)}": [
-            _text(cells[facet, one, x].mean) if (facet, one, x) in cells else "" for _, cells, facet, one in rows
-        ]
-        for number, x in enumerate(columns)
-    }
+    names = {"condition": "condition" * several, "facet": chart.facet, "series": series and head}
+    named = {name: list(map(_text, grid.index.get_level_values(key))) for key, name in names.items() if name}
+    prefix = "" if isinstance(grid.columns[-1], str) else f"{chart.x} "  # names say themselves what they are
+    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(grid)}
     return Cells(named | numbers, left=list(named))
-
-
-def _columns(means: Means, values: Sequence[Cell], count: int) -> list[Cell]:
-    """Return so many values of x, spread evenly, and more if a line of the table would be empty otherwise."""
-    kept = {values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)}
-    lines: dict[tuple[str, Cell, Cell], list[Cell]] = {}
-    for label, cells in means:
-        for facet, series, x in cells:
-            lines.setdefault((label, facet, series), []).append(x)
-    for line in lines.values():
-        if kept.isdisjoint(line):
-            kept.add(line[0])
-    return [value for value in values if value in kept]
 
 
 def _text(cell: Cell) -> str:
     if not isinstance(cell, float):
         return str(cell)
-    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+    return "" if math.isnan(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
 
 
 # Maps of attention

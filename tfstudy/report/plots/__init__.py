@@ -16,17 +16,8 @@ if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
-KINDS = {  # and the module with the function of its name; in the order of a report
-    "split": "split",
-    "length": "length",
-    "learning": "learning",
-    "data": "sizes",
-    "scaling": "sizes",
-    "settings": "settings",
-    DIFFERENCES: "differences",
-    "errors": "errors",
-    SLICES: "slices",
-}
+# each is a function in the module of its name; in the order of a report
+KINDS = ("split", "length", "learning", "data", "settings", DIFFERENCES, "errors", SLICES)
 FILE_TYPES = (".png", ".svg", ".pdf")
 WIDTHS = ("column", "page")
 
@@ -45,7 +36,7 @@ EVERYTHING = Selection()
 
 def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection = EVERYTHING) -> None:
     """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
-    one_of("kind of plot", kind, list(KINDS))
+    one_of("kind of plot", kind, KINDS)
     check_file_type(out)
     if selection.width:
         one_of("width", selection.width, WIDTHS)
@@ -88,7 +79,7 @@ def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
 
     more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
     sheet = SHEETS[selection.width]
-    draw = getattr(import_module(f"tfstudy.report.plots.{KINDS[kind]}"), kind)
+    draw = getattr(import_module(f"tfstudy.report.plots.{kind}"), kind)
     with theme(sheet):
         plot: Plot = draw(select(rows_of(found), selection), sheet, **more)
         return plot

@@ -19,10 +19,8 @@ MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logar
 TRAINING = "train_loss"
 VALIDATION = ("validation_exact_match", "validation_loss")  # the first that was recorded is shown
 NO_EXACT_MATCH = "Exact match on validation was not recorded over steps."
-LOOKS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("mean over seeds\n(geometric for losses)", {"lw": 1.6, "zorder": 3}),
-    ("one seed", {"lw": 0.6, "alpha": 0.45}),
-)
+MEAN: dict[str, Any] = {"lw": 1.6, "zorder": 3}
+ONE_SEED: dict[str, Any] = {"lw": 0.6, "alpha": 0.45}
 
 
 def learning(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
@@ -44,16 +42,13 @@ def learning(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plo
     for number, (axes, (name, metric)) in enumerate(zip(panels.axes, cells, strict=True)):
         is_loss, drawn = metric.endswith("loss"), [c for c in groups[name] if metric in curves[c.experiment]]
         for condition in drawn:
-            own = curves[condition.experiment][metric]
-            look: dict[str, Any] = {"color": styles[condition.label].colour, "ls": styles[condition.label].line}
+            own, style = curves[condition.experiment][metric], styles[condition.label]
             for seed in own if own.shape[1] > 1 else []:
-                axes.plot(own[seed].dropna(), **look | LOOKS[1][1])
-            axes.plot(mean_curve(own, is_loss), **look | LOOKS[0][1])
-        axes.set(
-            xlim=(0, None),
-            ylabel="" if number % len(metrics) else fill(name, 20),
-            yscale="log" if is_loss else "linear",
-        )
+                axes.plot(own[seed].dropna(), color=style.colour, ls=style.line, **ONE_SEED)
+            axes.plot(mean_curve(own, is_loss), color=style.colour, ls=style.line, **MEAN)
+        axes.set(xlim=(0, None), ylabel="" if number % len(metrics) else fill(name, 20))
+        if is_loss:
+            axes.set_yscale("log")
         if is_loss and drawn:
             layout.set_log_ticks(axes.yaxis)
         if not drawn:
@@ -63,21 +58,21 @@ def learning(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plo
             axes.set_title(panels.lines(words + (" (log)" if is_loss else " (%)")))
     legend = series.legend_handles({label: style._replace(marker="") for label, style in styles.items()}, "lines")
     if any(own.shape[1] > 1 for c in shown for own in curves[c.experiment].values()):
-        legend += [Line2D([], [], color="0.3", label=text, **look) for text, look in LOOKS]
+        legend.append(Line2D([], [], color="0.3", label="mean over seeds\n(geometric for losses)", **MEAN))
+        legend.append(Line2D([], [], color="0.3", label="one seed", **ONE_SEED))
     notes = [series.run_caption(shown), *[NO_EXACT_MATCH] * (validation == "validation_loss")]
-    last = series.describe(groups, lambda c: _last_loss(curves[c.experiment].get(TRAINING)))
-    return panels.plot(
-        "learning", f"Learning curves by step; the training loss at the last step, {last}.", legend, notes
-    )
+
+    def last_loss(condition: Condition) -> str:
+        own = curves[condition.experiment].get(TRAINING)
+        return "" if own is None else f"{mean_curve(own, geometric=True).iloc[-1]:.2g}"
+
+    alt = f"Learning curves by step; the training loss at the last step, {series.describe(groups, last_loss)}."
+    return panels.plot("learning", alt, legend, notes)
 
 
 def mean_curve(curves: pd.DataFrame, geometric: bool) -> pd.Series:
     """Return the mean over the runs that have a value, at each step."""
     return np.exp(np.log(curves).mean(axis=1)) if geometric else curves.mean(axis=1)
-
-
-def _last_loss(curves: pd.DataFrame | None) -> str:
-    return "" if curves is None else f"{mean_curve(curves, geometric=True).iloc[-1]:.2g}"
 
 
 def read_curves(runs: Sequence[RunRecord]) -> dict[str, pd.DataFrame]:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Measured, in_order, intervals, notes_of, rank_note, value_label, words
+from tfstudy.report.measured import Measured, in_order, means, notes_of, rank_note, value_label, words
 from tfstudy.report.plots import layout, series
 from tfstudy.runs.measurement_record import Cell, Chart
 
@@ -23,7 +23,12 @@ MAX_TICKS = 20  # of names
 def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.SCREEN) -> layout.Plot:
     """Return the figure of what an instrument measured on these conditions."""
     chart, heat = measured[0].chart, measured[0].chart.kind == "heatmap"
-    every = series.grouped(frame_of(measured), "panel")
+    # where conditions have no colours of their own, each has panels of its own
+    frame = means(measured, "condition" if chart.hue else "facet")
+    facets = frame["facet"].map(lambda one: words(one) if isinstance(one, str) else f"{words(chart.facet)} {one}")
+    both = [", ".join(filter(None, names)) for names in zip(frame["condition"], facets, strict=True)]
+    frame = frame.assign(panel=both if chart.hue else facets, label=frame["series" if chart.hue else "condition"])
+    every = series.grouped(frame, "panel")
     shown = every[:MAX_PANELS]
     drawn, caption = pd.concat([own for _, own in shown]), [_caption(measured), *notes_of(measured)]
     caption += [f"{len(every) - MAX_PANELS} more panels are not shown."] * (len(every) > MAX_PANELS)
@@ -56,32 +61,6 @@ def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.S
         texts = [f"{panel or 'all'} {own['mean'].min():.3g} to {own['mean'].max():.3g}" for panel, own in shown]
         alt = f"{words(name).capitalize()}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."
         return panels.plot(f"measure-{name}", alt, _legend(chart, styles), caption)
-
-
-def frame_of(measured: Sequence[Measured]) -> pd.DataFrame:
-    """Return the means with their intervals: `panel`, `facet`, `label`, `x`, `mean`, `low`, `high`, in their order.
-
-    A panel is a facet where conditions have colours, else a condition and facet. `label` is what has a colour, or the
-    row of a heat map.
-    """
-    chart, found = measured[0].chart, [(one.label, intervals(one)) for one in measured]
-    order = [
-        {cell: n for n, cell in enumerate(in_order(key[i] for _, cells in found for key in cells))} for i in range(3)
-    ]
-    rows = []
-    for number, (condition, cells) in enumerate(found):
-        for (facet, line, x), one in cells.items():
-            text = words(facet) if isinstance(facet, str) else f"{words(chart.facet)} {facet}"
-            places = order[0][facet], order[1][line], order[2][x]
-            if chart.hue:
-                panel = ", ".join(filter(None, [condition, text]))
-                rows.append((number, *places, panel, facet, line, x, one.mean, one.low, one.high))
-            else:
-                rows.append((places[0], number, *places[1:], text, facet, condition, x, one.mean, one.low, one.high))
-    rows.sort(key=lambda row: row[:4])
-    frame = pd.DataFrame([row[4:] for row in rows], dtype=object)
-    frame.columns = pd.Index(["panel", "facet", "label", "x", "mean", "low", "high"])
-    return frame.astype(dict.fromkeys(["mean", "low", "high"], float))
 
 
 def _styles(measured: Sequence[Measured], drawn: pd.DataFrame) -> series.Styles:

@@ -52,16 +52,12 @@ def style_number(number: int, colour: str) -> SeriesStyle:
 def series_styles(architectures: Mapping[str, str]) -> dict[str, SeriesStyle]:
     """Return the style of each label, given the architecture of each label, in the order of the legend.
 
-    An architecture has the same colour in all plots. Its labels differ in marker and line; up to 28 of them are
-    distinct.
+    An architecture has the same colour in all plots; its labels differ in marker and line.
     """
-    colours = architecture_colours(architectures.values())
-    order, counts = list(colours), dict.fromkeys(colours, 0)
     styles: dict[str, SeriesStyle] = {}
-    for label in sorted(architectures, key=lambda label: (order.index(architectures[label]), _natural_key(label))):
-        arch = architectures[label]
-        styles[label] = style_number(counts[arch], colours[arch])
-        counts[arch] += 1
+    for arch, colour in architecture_colours(architectures.values()).items():
+        labels = sorted((label for label, own in architectures.items() if own == arch), key=_natural_key)
+        styles |= {label: style_number(number, colour) for number, label in enumerate(labels)}
     return styles
 
 
@@ -91,17 +87,10 @@ def legend_handles(styles: Styles, kind: str = "points", size: float = 5) -> lis
     labels = {name: fill(str(name), MAX_LETTERS) for name in styles}
     if kind == "bars":
         return [Patch(label=labels[name], **style.bar) for name, style in styles.items()]
+    line: dict[str, Any] = {"ls": ""} if kind == "points" else {}
     return [
-        Line2D(
-            [],
-            [],
-            color=style.colour,
-            marker=style.marker,
-            ms=size,
-            label=labels[name],
-            ls=style.line if kind == "lines" else "",
-        )
-        for name, style in styles.items()
+        Line2D([], [], color=own.colour, marker=own.marker, ms=size, label=labels[name], **{"ls": own.line} | line)
+        for name, own in styles.items()
     ]
 
 

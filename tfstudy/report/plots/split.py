@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.published import Figure, beside, papers
+from tfstudy.analysis.published import Figure, Quotation, beside, papers
 from tfstudy.errors import UserError
 from tfstudy.report.notes import whole_scores
 from tfstudy.report.plots import layout, series
@@ -43,8 +43,9 @@ def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
         raise UserError("no finished run was evaluated on a test set")
     label, styles = series.metric_label(metrics), series.condition_styles(shown)
     groups = series.group_by_test_set(shown)
-    marks = marks_beside([condition for members in groups.values() for condition in members])
-    every_mark = [mark for own in marks.values() for mark in own]
+    quoted = quotations([condition for members in groups.values() for condition in members])
+    figures = [one.figure for own in quoted.values() for one in own]
+    sources = {paper: n for n, paper in enumerate(dict.fromkeys(figure.paper for figure in figures), 1)}
     trivial = {condition.key: trivial_results(condition) for condition in shown}
     lines: dict[str, dict[str, Any]] = {
         name: {"color": TRIVIAL_COLOUR, "ls": TRIVIAL_LINES[number % len(TRIVIAL_LINES)], "lw": 1.1}
@@ -54,29 +55,29 @@ def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     panels, levels = layout.rows(sheet, "Generalisation to each test set", texts, 4.0)
     for axes, places, members in zip(panels.axes, levels, groups.values(), strict=True):
         for level, condition in zip(places, members, strict=True):
-            own = marks[condition.key]
             for name, value in trivial[condition.key].items():
                 axes.vlines(value, level - 0.1, level + 0.1, zorder=2, **lines[name])
             _draw_condition(axes, condition, level, styles[condition.label])
-            for mark in own:
-                _draw_mark(axes, mark, level + ABOVE)
-            written = [f"[{mark.source}]" if sheet == layout.COLUMN else f"{mark.text} [{mark.source}]" for mark in own]
+            written = []
+            for one in quoted[condition.key]:
+                _draw_published(axes, one, level + ABOVE)
+                written.append(f"{_text(one)} " * (sheet != layout.COLUMN) + f"[{sources[one.figure.paper]}]")
             layout.write_beside(axes, level, "  ".join(written))
-        if any(marks[condition.key] for condition in members):
+        if any(quoted[condition.key] for condition in members):
             layout.write_beside(axes, -0.1, "published")
     panels.axes[0].set_xlim(layout.percent_limits(metrics.values(), max(axes.dataLim.x1 for axes in panels.axes)))
     panels.label(label, "")
     legend = [*_legend(shown), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
-    means = series.describe(groups, lambda c: _describe(c, marks[c.key]))
-    notes = [series.run_caption(shown), *_sources(every_mark)]
-    alt = f"Mean {label} on each test set: {means}."
-    return panels.plot("split", alt, [*legend, *_mark_handles(every_mark)], notes)
+    legend += _published_legend([one for own in quoted.values() for one in own])
 
+    def described(condition: Condition) -> str:
+        same = ", ".join(f"{_text(one)} with the same settings" for one in quoted[condition.key] if one.same_settings)
+        return f"{condition.mean:.1f}" + f" (published: {same})" * bool(same)
 
-def _describe(condition: Condition, marks: Sequence["Mark"]) -> str:
-    """Return the mean, and the published figures under the settings of these runs."""
-    own = [f"{mark.text} with the same settings" for mark in marks if mark.same_settings]
-    return f"{condition.mean:.1f}" + (f" (published: {', '.join(own)})" if own else "")
+    notes, cited = [series.run_caption(shown)], {figure.paper: figure for figure in figures}
+    if sources:
+        notes.append(f"Published: {'; '.join(_source(n, cited[paper]) for paper, n in sources.items())}")
+    return panels.plot("split", f"Mean {label} on each test set: {series.describe(groups, described)}.", legend, notes)
 
 
 def _legend(conditions: Sequence[Condition]) -> list[Any]:
@@ -109,77 +110,57 @@ def trivial_results(condition: Condition) -> dict[str, float]:
 # Published figures
 
 
-class Mark(NamedTuple):
-    """A published figure in the row of a condition."""
-
-    figure: Figure
-    same_settings: bool  # as the runs of the row
-    source: int  # number of the paper in the notes
-
-    @property
-    def sign(self) -> str:
-        """Its key in `SIGNS`."""
-        kind = self.figure.value_kind
-        return kind if kind in SIGNS else "same" if self.same_settings else "other"
-
-    @property
-    def text(self) -> str:
-        """The figure as text, and that it is of one run."""
-        return f"{self.figure.text}{' (one run)' if self.figure.value_kind == 'single' else ''}"
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """The ends of its spread; None without one."""
-        figure = self.figure
-        if figure.spread is not None:
-            return max(0.0, figure.value - figure.spread), min(100.0, figure.value + figure.spread)
-        if figure.spread_low is not None and figure.spread_high is not None:
-            return figure.spread_low, figure.spread_high
-        return None
-
-
-def marks_beside(conditions: Sequence[Condition]) -> dict[str, list[Mark]]:
+def quotations(conditions: Sequence[Condition]) -> dict[str, list[Quotation]]:
     """Return the figures in the row of each condition, by its key: those that are beside it in a table.
 
     If some of the conditions has the settings of a figure, the figure is beside this condition only.
     """
     quoted = {condition.key: beside(condition, condition.metric) for condition in conditions}
     same = {one.figure.id for own in quoted.values() for one in own if one.same_settings}
-    sources: dict[str, int] = {}
-    marks: dict[str, list[Mark]] = {}
-    for key, own in quoted.items():
-        shown = [one for one in own if one.same_settings or one.figure.id not in same]
-        numbers = [sources.setdefault(one.figure.paper, len(sources) + 1) for one in shown]
-        marks[key] = [Mark(one.figure, one.same_settings, n) for one, n in zip(shown, numbers, strict=True)]
-    return marks
+    return {key: [one for one in own if one.same_settings or one.figure.id not in same] for key, own in quoted.items()}
 
 
-def _draw_mark(axes: Axes, mark: Mark, level: float) -> None:
-    """Draw a figure and its spread at this height."""
-    if mark.ends:
-        axes.plot(mark.ends, [level, level], color="black", lw=0.7, zorder=2)
-    axes.plot(mark.figure.value, level, **_mark_style(mark.sign), zorder=2.5, clip_on=False)
+def spread(figure: Figure) -> tuple[float, float] | None:
+    """Return the ends of the spread of a figure; None without one."""
+    if figure.spread is not None:
+        return max(0.0, figure.value - figure.spread), min(100.0, figure.value + figure.spread)
+    if figure.spread_low is not None and figure.spread_high is not None:
+        return figure.spread_low, figure.spread_high
+    return None
 
 
-def _mark_style(sign: str) -> dict[str, Any]:
+def _text(one: Quotation) -> str:
+    return f"{one.figure.text}{' (one run)' if one.figure.value_kind == 'single' else ''}"
+
+
+def _source(number: int, figure: Figure) -> str:
+    quoted = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
+    return f"[{number}]\N{NO-BREAK SPACE}{figure.citation}{quoted}"
+
+
+def _sign(one: Quotation) -> str:
+    """Return the key of a figure in `SIGNS`."""
+    kind = one.figure.value_kind
+    return kind if kind in SIGNS else "same" if one.same_settings else "other"
+
+
+def _style(sign: str) -> dict[str, Any]:
     marker, face, _ = SIGNS[sign]
     size, edge = (7.0, 0.0) if sign == "approximate" else (3.4, 0.8)  # an edge would join its strokes
     return {"marker": marker, "ms": size, "mfc": face, "mec": "black", "mew": edge, "color": "black"}
 
 
-def _mark_handles(marks: Sequence[Mark]) -> list[Any]:
-    """Return the legend handles of the marks that are drawn."""
-    drawn = {mark.sign for mark in marks}
-    handles = [Line2D([], [], lw=0, label=SIGNS[sign][2], **_mark_style(sign)) for sign in SIGNS if sign in drawn]
-    kinds = list(dict.fromkeys(SPREADS[mark.figure.spread_kind or "range"] for mark in marks if mark.ends))
+def _draw_published(axes: Axes, one: Quotation, level: float) -> None:
+    """Draw a figure and its spread at this height."""
+    if ends := spread(one.figure):
+        axes.plot(ends, [level, level], color="black", lw=0.7, zorder=2)
+    axes.plot(one.figure.value, level, **_style(_sign(one)), zorder=2.5, clip_on=False)
+
+
+def _published_legend(quoted: Sequence[Quotation]) -> list[Any]:
+    """Return the legend handles of the figures that are drawn."""
+    drawn = {_sign(one) for one in quoted}
+    handles = [Line2D([], [], lw=0, label=SIGNS[sign][2], **_style(sign)) for sign in SIGNS if sign in drawn]
+    kinds = dict.fromkeys(SPREADS[one.figure.spread_kind or "range"] for one in quoted if spread(one.figure))
     bar = f"published spread:\n{' or '.join(kinds)}"
     return handles + ([Line2D([], [], color="black", lw=0.7, label=bar)] if kinds else [])
-
-
-def _sources(marks: Sequence[Mark]) -> list[str]:
-    """Return the note that gives the papers by their numbers; none without marks."""
-    texts = {}
-    for figure, _, number in marks:
-        quoted = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
-        texts[number] = f"[{number}]\N{NO-BREAK SPACE}{figure.citation}{quoted}"
-    return [f"Published: {'; '.join(texts[number] for number in sorted(texts))}"] if texts else []

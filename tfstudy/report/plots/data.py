@@ -1,5 +1,6 @@
-"""`--kind data`, `--kind scaling`: what more training examples, or more parameters, are worth."""
+"""`--kind data`: what more training examples are worth."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,38 +18,24 @@ from tfstudy.report.plots import layout, series
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
 FITTED = "mean over seeds; numbers: points for\nten times as many, log-linear fit [95 %]"
-FIELDS = {"training examples": "train_examples", "parameters": "parameters"}  # of a result, by unit
-SECTIONS = {
-    "training examples": "data.",
-    "parameters": "model.",
-}  # of the config: its settings may follow from the size
 
 
 def data(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric against the number of training examples: each run, means, slopes of log-linear fits."""
-    return _plot("data", "training examples", conditions, sheet)
-
-
-def scaling(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
-    """Return the main metric against the number of parameters in the same way."""
-    return _plot("scaling", "parameters", conditions, sheet)
-
-
-def _plot(kind: str, unit: str, conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     metrics = series.main_metrics(conditions)
-    runs = pd.DataFrame([row for task in metrics for row in sized_runs(unit, conditions, task)])
+    runs = pd.DataFrame([row for task in metrics for row in sized_runs(conditions, task)])
     fits: dict[tuple[str, str], Fit] = {}  # by panel and label
     for panel, members in series.grouped(runs, "panel") if len(runs) else ():
         for name, own in series.grouped(members, "label"):
             if own["size"].nunique() > 1:
                 fits[panel, name] = log_fit(own["size"].tolist(), own["value"].tolist())
     if not fits:
-        raise UserError(f"no two conditions differ in their number of {unit} only, so no trend can be drawn")
+        raise UserError("no two conditions differ in their number of training examples only, so no trend can be drawn")
     runs = runs[runs["panel"].isin({panel for panel, _ in fits})]
     styles = series.series_styles(dict(zip(runs["label"], runs["arch"], strict=True)))
     drawn = {task: metric for task, metric in metrics.items() if task in set(runs["task"])}
     label, groups = series.metric_label(drawn), series.grouped(runs, "panel")
-    panels = layout.panels(sheet, f"The effect of more {unit}", len(groups), (2.5, 1.75), narrowest=2.2)
+    panels = layout.panels(sheet, "The effect of more training examples", len(groups), (2.5, 1.75), narrowest=2.2)
     limits, slopes = layout.percent_limits(drawn.values(), runs["value"].max()), []
     for axes, (panel, members) in zip(panels.axes, groups, strict=True):
         fitted = members[[(panel, one) in fits for one in members["label"]]].drop_duplicates("label")
@@ -68,13 +55,13 @@ def _plot(kind: str, unit: str, conditions: Sequence[Condition], sheet: layout.S
         sizes = sorted(set(members["size"]))
         layout.set_sizes(axes, sizes, list(map(short_number, sizes)))
         axes.set(ylim=limits)
-    panels.label(f"{unit} (log)", label)
+    panels.label("training examples (log)", label)
     legend = [*series.legend_handles(styles), Line2D([], [], color="0.4", lw=1.1, label=FITTED)]
-    alt = f"Effect of more {unit} on {label}; points gained for ten times as many, {series.join(slopes)}."
-    return panels.plot(kind, alt, legend, [series.run_caption(list(runs.drop_duplicates("key")["condition"]))])
+    alt = f"Effect of more training examples on {label}; points gained for ten times as many, {series.join(slopes)}."
+    return panels.plot("data", alt, legend, [series.run_caption(list(runs.drop_duplicates("key")["condition"]))])
 
 
-def sized_runs(unit: str, conditions: Sequence[Condition], task: str) -> list[dict[str, Any]]:
+def sized_runs(conditions: Sequence[Condition], task: str) -> list[dict[str, Any]]:
     """Return the runs of a task, each with its size, the metric in percent, and the panel and the series it belongs to.
 
     A series has the runs that differ in their size, in what follows from it, and in their seed only.
@@ -82,34 +69,32 @@ def sized_runs(unit: str, conditions: Sequence[Condition], task: str) -> list[di
     several = len({condition.task for condition in conditions}) > 1
     alike: dict[tuple[str, str], list[tuple[Condition, int]]] = {}  # with the size
     for condition in (condition for condition in conditions if condition.task == task):
-        split = SIZE_SUFFIX.sub("_*", condition.split) if unit == "training examples" else condition.split
-        if size := max((getattr(run.result, FIELDS[unit]) for run in condition.runs), default=0):
-            panel = f"{f'{task} ' * several}{split}{condition.split_label.removeprefix(condition.split)}"
-            alike.setdefault((panel, condition.arch), []).append((condition, size))
+        if size := max((run.result.train_examples for run in condition.runs), default=0):
+            split = SIZE_SUFFIX.sub("_*", condition.split) + condition.split_label.removeprefix(condition.split)
+            alike.setdefault((f"{task} {split}" if several else split, condition.arch), []).append((condition, size))
     found = []
     for (panel, arch), members in alike.items():
-        keys = [key for condition, _ in members for key in condition.config if key.startswith(SECTIONS[unit])]
+        keys = {key for condition, _ in members for key in condition.config if key.startswith("data.")}
         following = {key for key in keys if _follows([(n, c.config.get(key)) for c, n in members])}
-        one_preset = _follows([(size, condition.preset) for condition, size in members], numbers=False)
+        one_preset = len({(size, condition.preset) for condition, size in members}) == len({n for _, n in members})
         for condition, _ in members:
             left_out = {*following, *(condition.config.keys() - labels.differing(condition))}
             settings = {key: value for key, value in condition.settings.items() if key not in left_out}
             label = labels.name(arch, DEFAULT if one_preset else condition.preset, settings)
             row = {"panel": panel, "label": label, "arch": arch, "task": task, "key": condition.key}
             for run in condition.runs:
-                size, value = getattr(run.result, FIELDS[unit]), condition.each_seed.get(run.result.seed)
+                size, value = run.result.train_examples, condition.each_seed.get(run.result.seed)
                 if size and value is not None:
                     found.append(row | {"condition": condition, "size": size, "value": value})
     return found
 
 
-def _follows(values: Sequence[tuple[int, Any]], numbers: bool = True) -> bool:
-    """Whether values follow from sizes: conditions of one size have one value. Of settings only numbers do."""
-    if numbers:
-        values = [(n, x) for n, x in values if isinstance(x, int | float) and not isinstance(x, bool)]
-    return bool(values) and len(set(values)) == len({size for size, _ in values})
+def _follows(values: Sequence[tuple[int, Any]]) -> bool:
+    """Whether the numbers of a setting follow from sizes: conditions of one size have one number."""
+    numbers = {(n, x) for n, x in values if isinstance(x, int | float) and not isinstance(x, bool)}
+    return bool(numbers) and len(numbers) == len({size for size, _ in numbers})
 
 
 def _slope(fit: Fit) -> str:
-    ends = "" if fit.low != fit.low else f" [{fit.low:+.1f}, {fit.high:+.1f}]"
+    ends = "" if math.isnan(fit.low) else f" [{fit.low:+.1f}, {fit.high:+.1f}]"
     return f"{fit.slope:+.1f}{ends}".replace("-", MINUS)
