@@ -64,18 +64,7 @@ def no_figures(monkeypatch):
 
 def test_a_report_opens_with_the_finding_and_has_everything_in_its_order(published):
     out, text, content = published
-    titles = [
-        "Verdict",
-        "Table",
-        "Comparisons",
-        "Figures",
-        "Errors",
-        "Claims",
-        "Sources",
-        "Runs",
-        "Protocol",
-        "Left out",
-    ]
+    titles = ["Verdict", "Table", "Comparisons", "Figures", "Errors", "Claims", "Runs", "Protocol", "Left out"]
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == [section.title for section in content.sections] == titles
     assert [one.name for one in content.pictures] == ["split", "differences", "errors"]
     assert sorted(item.name for item in (out / "figures").iterdir()) == sorted(one.file for one in content.pictures)

@@ -1,5 +1,9 @@
 """Tables in every format: their columns, published figures, LaTeX, the terminal, and `tfstudy.table`."""
 
+import csv
+import html
+import io
+import json
 import os
 import pty
 import re
@@ -17,21 +21,10 @@ from tests.example_records import result, rival, three_architectures, write
 from tests.example_tables import notes, rows
 from tfstudy.analysis.published import beside
 from tfstudy.errors import UserError
-from tfstudy.report.markup import MINUS
+from tfstudy.report.markup import MINUS, escape_latex
 from tfstudy.report.notes import Note
-from tfstudy.report.tables import (
-    FORMATS,
-    TOO_WIDE,
-    heads,
-    print_table,
-    to_text,
-)
+from tfstudy.report.tables import FORMATS, TOO_WIDE, heads, layout, print_table, to_text
 from tfstudy.report.tables import read_table as table
-
-
-def latex(found, caption: str = "", label: str = "") -> str:
-    return to_text(found, "tex", caption, label)
-
 
 HOSTILE = r"a_b&c%d$e#f{g}h~i^j\k|l"  # a name with every character that LaTeX reads as something else
 
@@ -53,7 +46,7 @@ def compared(study):
     return table(study, baseline="lstm")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ["text", "md", "tex"])
 def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
     """tests/report/golden/ holds tables that were checked by eye; check them again after changing them on purpose."""
     monkeypatch.chdir(tmp_path)
@@ -66,6 +59,25 @@ def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
     (unfinished / "config.yaml").write_text("")
     text = to_text(table(study, baseline="lstm"), name)
     assert text == (Path(__file__).parent / "golden" / f"table.{name}").read_text()
+
+
+def test_every_cell_of_the_table_is_in_every_format_and_every_number_in_csv_and_json(compared):
+    texts = {name: to_text(compared, name) for name in FORMATS}
+    for name, escape in (("md", str), ("html", html.escape), ("tex", escape_latex)):
+        for cells in layout(compared, name):
+            for cell in (one for own in cells.frame.values() for one in own):
+                shown = cell if name == "tex" and "cite" in cell else escape(cell)
+                assert shown.replace("<", "&lt;" if name == "md" and shown[:1].isalpha() else "<") in texts[name]
+    tree, lines = json.loads(texts["json"]), list(csv.DictReader(io.StringIO(texts["csv"])))
+    assert [row["mean"] for row in tree["rows"]] == list(compared.rows["mean"]) == [float(one["mean"]) for one in lines]
+    for row, line in zip(tree["rows"], lines, strict=True):
+        assert list(row) == list(line)
+        assert line["each_seed"] == " ".join(f"{seed}:{value:g}" for seed, value in row["each_seed"].items())
+        for key, value in row.items():
+            if isinstance(value, int | float | None) and not isinstance(value, bool):
+                assert line[key] == ("" if value is None else str(value))
+    assert len(tree["notes"]) == len(compared.notes)
+    assert re.findall(r"^@\w+\{([\w-]+),", texts["bib"], re.MULTILINE) == ["dessi-2019", "lake-2018"]
 
 
 # Columns
@@ -117,16 +129,7 @@ def test_a_figure_under_other_settings_has_a_sign(tmp_path, monkeypatch):
         assert [str(one) for one in beside(runs, "exact_match")] == [text]
 
 
-def test_files_in_a_folder_named_after_a_data_set_are_beside_its_figures(tmp_path):
-    given = condition(tmp_path, task="pairs")._replace(split="given", test="gen", arch="lstm")
-    named = {
-        name: {str(one) for one in beside(given._replace(corpus=name), "exact_match")} for name in ("COGS-2", "cog")
-    }
-    assert "32 [kim-2020]†" in named["COGS-2"]
-    assert named["cog"] == set()
-
-
-def test_each_paper_has_one_figure_and_never_a_maximum(tmp_path):
+def test_figures_are_of_the_same_kind_of_network_one_of_each_paper_and_never_a_maximum(tmp_path):
     one = condition(tmp_path)
     for split in ("length", "template_around_right", "addprim_jump", "mcd1", "simple"):
         for arch in ("cnn", "lstm", "transformer"):
@@ -134,6 +137,12 @@ def test_each_paper_has_one_figure_and_never_a_maximum(tmp_path):
             assert len({one.figure.paper for one in found}) == len(found)
             assert not [one.figure.id for one in found if one.figure.value_kind == "max"]
             assert {(one.figure.family, one.figure.method) for one in found} <= {(arch, "plain")}
+    files = one._replace(task="pairs", split="given", test="gen", arch="lstm")
+    named = {
+        name: {str(own) for own in beside(files._replace(corpus=name), "exact_match")} for name in ("COGS-2", "co")
+    }
+    assert "32 [kim-2020]†" in named["COGS-2"], "files in a folder named after a data set are beside its figures"
+    assert named["co"] == set()
 
 
 # LaTeX
@@ -176,7 +185,7 @@ def check(text: str) -> list[list[list[str]]]:
 @pytest.mark.parametrize("columns", ["", "arch,result,published", "published,seeds,seconds"])
 @pytest.mark.parametrize(("caption", "label"), [("", ""), ("5 % of a_b & $x$ {", "tab:x-1")])
 def test_a_table_can_be_read_by_latex(study, columns, caption, label):
-    tables = check(latex(table(study, baseline="lstm", columns=columns), caption, label))
+    tables = check(to_text(table(study, baseline="lstm", columns=columns), "tex", caption, label))
     assert [len(rows) for rows in tables] == ([4] if columns else [5, 2])  # two rows of published figures
 
 
@@ -185,9 +194,9 @@ def test_hostile_names_are_escaped(compared):
     hostile = compared.rows.assign(split_label=names, preset_label=names, arch=names)
     found = compared._replace(rows=hostile, notes=[Note("mean", "one\ntwo % three")], baseline=HOSTILE)
     escaped = r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l"
-    [rows] = check(latex(found._replace(fixed=True)))
+    [rows] = check(to_text(found._replace(fixed=True), "tex"))
     assert [row[0] for row in rows[1:]] == [escaped, "{}[x]", "{}*y z"]
-    results, _ = check(latex(found))
+    results, _ = check(to_text(found, "tex"))
     assert {escaped, "{}[x]", "{}*y z"} <= {row[0] for row in results}
     assert {"{}[x]", "{}*y z"} <= {*results[0]}
 
@@ -216,7 +225,6 @@ def left_out(lines: list[str]) -> list[str]:
         (40, {}, False),
         (60, {}, True),
         (80, {"baseline": "lstm"}, True),
-        (100, {"seeds": True}, True),
         (60, {"baseline": "lstm", "seeds": True}, False),
         (200, {"baseline": "lstm", "seeds": True}, True),
     ],
@@ -279,6 +287,8 @@ def test_the_table_is_what_the_command_prints(capsys):
         assert capsys.readouterr().out == text
     assert r"\caption{The caption}" in table.render("tex", caption="The caption")
     assert table.notes
+    assert list(table.frame["arch"]) == ["cnn", "lstm", "transformer"]
+    assert len(table) == 3
     with pytest.raises(UserError, match="did you mean 'tex'"):
         table.render("latex")
 
@@ -295,14 +305,3 @@ def test_a_study_is_named_if_there_are_several(capsys):
     assert command("table", "several", "--results", "several", "--format", "md") == 0
     assert len(tfstudy.table("several", results="several")) == 2
     assert command("table", "results/study/scan-length", "--format", "md") == 2
-
-
-@pytest.mark.usefixtures("_results")
-def test_the_frame_has_a_row_for_each_line_and_values_in_percent():
-    table = tfstudy.table(by="arch")
-    frame = table.frame
-    assert len(frame) == len(table) == 3
-    assert list(frame["arch"]) == sorted(frame["arch"])
-    lstm = frame[frame["arch"] == "lstm"].iloc[0]
-    assert (lstm["n"], lstm["mean"]) == (4, pytest.approx(21.5))
-    assert lstm["low"] < lstm["mean"] < lstm["high"]

@@ -61,36 +61,26 @@ def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
     assert found.pairs["note"][0] == "1 diverged"
 
 
-def test_conditions_with_other_seeds_are_not_paired(tmp_path):
-    """Paired over the five seeds that both have, .1 would be higher by 2, and by the means it is lower by 11.5."""
-    fewer = [result(seed, 0.5 + seed / 100, experiment="d1", run=f"d{seed}") for seed in range(5)]
-    more = [
-        result(seed, (0.48 if seed < 5 else 0.7) + seed / 100, experiment="d3", run=f"e{seed}") for seed in range(10)
-    ]
-    [comparison] = compared(write(tmp_path, *fewer, *more))
-    assert comparison.row.method == "Welch"
-    assert comparison.row.mean == pytest.approx(-11.5)
+def test_a_comparison_says_the_same_in_either_order_and_other_seeds_are_not_paired(tmp_path):
+    """Paired over the five seeds that both have, cnn would be higher by 2, and by the means it is lower by 11.5."""
+    fewer = [result(seed, 0.5 + seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
+    more = [result(seed, (0.48 if seed < 5 else 0.7) + seed / 100) for seed in range(10)]
+    [(_, _, one)] = compared(write(tmp_path, *fewer, *more))
+    assert (one.method, one.mean) == ("Welch", pytest.approx(-11.5))
+    other = swapped(one)
+    assert (more_seeds(other, 4), other.p, other.first) == (more_seeds(one, 4), one.p, one.second)
+    assert (other.mean, other.low) == (-one.mean, -one.high)
+    assert swapped(other) == one
 
 
-def test_a_comparison_says_the_same_in_either_order(tmp_path):
-    three = [
-        result(seed, 0.5 + 0.1 * place + (-1) ** seed / 10, arch=arch, experiment=arch, run=f"{arch}{seed}")
-        for place, arch in enumerate(("cnn", "lstm", "transformer"))
-        for seed in range(4)
-    ]
-    for _, _, one in compared(write(tmp_path, *three)):
-        other = swapped(one)
-        assert (more_seeds(other, 4), other.p, other.first) == (more_seeds(one, 4), one.p, one.second)
-        assert (other.mean, other.low) == (-one.mean, -one.high)
-        assert swapped(other) == one
-
-
-def test_nothing_is_bold_where_nothing_differs(tmp_path):
+def test_nothing_is_bold_and_there_are_no_letters_where_nothing_differs(tmp_path):
     some = [result(seed, 0.5 + seed / 100) for seed in range(3)]
     others = [result(seed, 0.52 - seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(3)]
     found = table(write(tmp_path, *some, *others))
-    assert [cells["group"] for cells in columns(found)] == ["a", "a"]
+    assert list(found.rows["group"]) == ["a", "a"]
+    assert not any("group" in cells for cells in columns(found)), "letters that all share say nothing"
     assert "**" not in markdown(found)
+    assert "letter" not in markdown(found)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +156,10 @@ def two_tasks(folder):
 def test_a_task_has_a_table_with_a_row_for_each_condition_and_a_column_for_each_test_set(tmp_path):
     found = table(two_tasks(tmp_path))
     first, second = sorted(wide(found), key=lambda cells: cells.title)
-    assert [first.title, second.title] == ["exact match on copying copy", "exact match on scan"]
-    assert list(first.frame) == ["architecture", "dim", "test", "long", "parameters"]
+    same = "; the same in each row: architecture transformer, parameters 1k"
+    assert [first.title, second.title] == [f"exact match on copying copy{same}", "exact match on scan"]
+    assert list(first.frame) == ["dim", "test", "long"]
+    assert {"architecture", "length", "parameters"} <= second.frame.keys(), "of a single row all is shown"
     assert list(first.frame["dim"]) == ["8", "16"]  # by their size
     means = {(row.label, row.test): row.mean for row in found.rows.itertuples()}
     for i, dim in enumerate(first.frame["dim"]):
@@ -176,6 +168,8 @@ def test_a_task_has_a_table_with_a_row_for_each_condition_and_a_column_for_each_
             assert own == pytest.approx(means[f"transformer dim={dim}", test], abs=0.05)
     assert first.bold["test"] == [False, True]
     assert not any(first.bold["long"])
+    own = found._replace(rows=found.rows[found.rows["task"] == "copying"])
+    assert same[2:] in to_text(own, "tex", "a caption").rpartition("tabular")[2], "where one table needs no title"
 
 
 @pytest.mark.parametrize("count", [3, MANY + 1])

@@ -19,12 +19,11 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from statistics import variance
-from textwrap import shorten
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from tfstudy.analysis.labels import Condition, closest, differing, preset_text
+from tfstudy.analysis.labels import Condition, closest, differing
 from tfstudy.analysis.stats import LEVEL, Interval, clipped, t_quantile, welch
 from tfstudy.analysis.summary import mean_interval, resolution
 from tfstudy.config.trees import configs
@@ -33,7 +32,6 @@ from tfstudy.errors import one_of
 TOLERANCE = 5.0  # points
 AGREES, DIFFERS, OPEN, NOT_RUN = "agrees", "differs", "open", "not run"
 KINDS = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
-SHORT = 110  # characters of a paper's settings
 OTHER_SETTINGS = "†"  # the sign of a figure that was measured under other settings than the runs beside it
 SIGN_NOTE = f"{OTHER_SETTINGS} other settings than these runs"
 # split schemes on which published results vary most with the seed
@@ -216,11 +214,6 @@ def beside(condition: Condition, metric: str) -> list[Quotation]:
 def has_settings(figure: Figure, condition: Condition) -> bool:
     """Whether a condition has the preset that a figure names, with nothing changed."""
     return bool(condition.preset == figure.preset) and not differing(condition)
-
-
-def unlike(figure: Figure, condition: Condition) -> str:
-    """Return the settings of a condition and those of a figure for the same architecture."""
-    return f"ours: {preset_text(condition)}; theirs: {shorten(figure.settings, SHORT, placeholder=' ...')}"
 
 
 # Whether ours agree

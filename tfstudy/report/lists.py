@@ -15,7 +15,7 @@ from tfstudy.analysis.frame import results
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
-from tfstudy.report.markup import csv_cell, json_text
+from tfstudy.report.markup import csv_text, json_text
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.display import first_test_metric
 from tfstudy.runs.find import find_runs
@@ -51,8 +51,7 @@ def each_run(study: str, root: Path, format: str) -> str:
     """Return the frame of `tfstudy.results` as csv or json, without the columns that are empty in all rows."""
     frame = results(study, results=root).dropna(axis="columns", how="all")
     frame["run"] = frame["run"].map(str)
-    rows = frame.astype(object).map(lambda value: csv_cell(value) if format == "csv" else value)
-    return rows.to_csv(index=False) if format == "csv" else json_text(rows.to_dict("records"))
+    return csv_text(frame) if format == "csv" else json_text(frame.astype(object).to_dict("records"))
 
 
 def _rows(package: ModuleType, row: Callable[[str], Row], nothing: Row) -> Rows:

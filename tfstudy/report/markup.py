@@ -4,9 +4,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfstudy.errors import CONTROLS, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MINUS = "\N{MINUS SIGN}"
 LATEX = str.maketrans(
@@ -62,12 +65,6 @@ def significant(value: float, sign: str = "") -> str:
     large = abs(value) >= 99.95  # which rounds to 100
     text = f"{float(f'{value:.3g}'):{sign},.0f}" if large else f"{value:{sign}#.3g}"
     return text.replace("-", MINUS)
-
-
-def significant_interval(mean: float, low: float, high: float, sign: str = "") -> str:
-    """Return `0.0321 [0.0300, 0.0342]`, with three significant digits; without the interval if it is nan."""
-    mean_text, *ends = (significant(value, sign) for value in (mean, low, high))
-    return mean_text if math.isnan(low) else f"{mean_text} [{', '.join(ends)}]"
 
 
 def p_value(p: float) -> str:
@@ -166,11 +163,15 @@ def escape_latex(text: str) -> str:
 # CSV and JSON
 
 
-def csv_cell(value: Any) -> Any:
-    """Return a value for a cell: empty for nan; text that a spreadsheet would compute gets an apostrophe before it."""
-    if isinstance(value, str):
-        return f"'{value}" if FORMULA.match(value) else value
-    return None if value != value else value
+def csv_text(frame: "pd.DataFrame") -> str:
+    """Return a frame as CSV: empty for nan; text that a spreadsheet would compute gets an apostrophe before it."""
+    import pandas as pd
+
+    def safe(column: "pd.Series") -> "pd.Series":  # whole numbers stay whole where others are unknown
+        texts = [f"'{one}" if isinstance(one, str) and FORMULA.match(one) else one for one in column]
+        return pd.Series(texts, index=column.index, dtype=object)
+
+    return frame.astype(object).apply(safe).to_csv(index=False)
 
 
 def json_text(tree: Any) -> str:

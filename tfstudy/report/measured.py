@@ -109,7 +109,7 @@ def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.Data
     frame = frame.reset_index().astype(dict.fromkeys(keys, object))
     places = {key: {cell: place for place, cell in enumerate(in_order(frame[key]))} for key in keys}
     order = [first, *(key for key in keys if key != first)]
-    return frame.sort_values(order, key=lambda cells: cells.map(places[cells.name]), ignore_index=True)
+    return frame.sort_values(order, key=lambda cells: cells.map(places[str(cells.name)]), ignore_index=True)
 
 
 def _run_means(record: Measurement, ranked: bool) -> pd.DataFrame:
@@ -197,7 +197,8 @@ def listing(all_measured: Sequence[Measured], width: int) -> Listing:
     for count in range(min(MAX_NAMES if isinstance(values[-1], str) else MAX_SHOWN, len(values)), 0, -1):
         kept = {values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)}
         for _, row in grid.iterrows():  # none is empty
-            kept |= {row.first_valid_index()} if row[[*kept]].isna().all() else set()
+            if row[[*kept]].isna().all():
+                kept.add(next(value for value in values if row.notna()[value]))
         cells = _cells(first.chart, grid[[value for value in values if value in kept]], len(all_measured) > 1)
         if cells.width <= width:
             break
@@ -221,7 +222,8 @@ def _cells(chart: Chart, grid: pd.DataFrame, several: bool) -> Cells:
     names = {"condition": "condition" * several, "facet": chart.facet, "series": series and head}
     named = {name: list(map(_text, grid.index.get_level_values(key))) for key, name in names.items() if name}
     prefix = "" if isinstance(grid.columns[-1], str) else f"{chart.x} "  # names say themselves what they are
-    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(grid)}
+    columns: list[Cell] = grid.columns.tolist()
+    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(columns)}
     return Cells(named | numbers, left=list(named))
 
 

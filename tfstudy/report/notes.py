@@ -4,7 +4,7 @@ And on its conditions: trivial systems, outputs that were cut, sizes, and settin
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import models, tasks
@@ -107,7 +107,7 @@ def first_note(rows: "pd.DataFrame") -> str:
     seeds = count_range([len(runs) for runs in rows["runs"]], "seed")
     metrics = several(map(metric_name, rows["metric"]))
     letters = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
-    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(rows['group'])}"
+    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(rows['letters'])}"
 
 
 def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: bool) -> list[str]:
@@ -138,45 +138,44 @@ def _runs(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note]:
         )
     tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
     overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
-    hours = sum(r.seconds for r in results) / 3600
-    used = [environment.versions for run in runs for environment in read_environments(run.path)]
-    versions = {f"{name} {one[name]}" for one in used for name in ("torch", "lightning") if name in one}
-    # the signature of each metric; where corpora differ, each signature with its corpora
-    signatures: dict[str, dict[str, dict[str, None]]] = {}
-    for result in results:
-        for name, signature in result.signatures.items():
-            signatures.setdefault(name, {}).setdefault(signature, {})[result.corpus or result.split] = None
     overlap = (
         f"{'WARNING: ' * bool(overlaps)}held-out examples whose source occurs in training: {overlaps:,} "
         f"(in {plural(tests, 'evaluated test set')})"
     )
-    notes = [
-        Note(
-            RUNS,
-            f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
-            f"{several(r.decode.method for r in results)}, free-running until EOS; {read_note}",
-        ),
-        Note(WARNING if overlaps else RUNS, overlap),
-        Note(
-            RUNS,
-            f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in rows], 'seed')} per condition; "
-            f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; "
-            + (", ".join(sorted(versions, reverse=True)) or "versions unknown"),
-        ),
-    ]
-    for name, own in signatures.items():
-        places = [f"{text}{f' ({several(where)})' * (len(own) > 1)}" for text, where in own.items()]
-        notes.append(Note(RUNS, f"{name}: {'; '.join(places)}"))
-    warnings = []
-    if diverged := len(runs) - len(finished):
-        warnings.append(f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}")
+    hours = sum(r.seconds for r in results) / 3600
+    used = [environment.versions for run in runs for environment in read_environments(run.path)]
+    versions = {f"{name} {one[name]}" for one in used for name in ("torch", "lightning") if name in one}
+    # the signature of each metric; where corpora differ, each signature with its corpora
+    signatures: dict[str, dict[str, set[str]]] = {}
+    for result in results:
+        for name, signature in result.signatures.items():
+            signatures.setdefault(name, {}).setdefault(signature, set()).add(result.corpus or result.split)
+    of_all = f"of {plural(len(runs), 'run')}"
     # outdated and current runs are different conditions
     outdated = Counter(filter(None, ("; ".join(run.outdated()) for run in runs)))
     missing = Counter(filter(None, (run.missing_plugin() for run in runs)))
-    of_all = f"of {plural(len(runs), 'run')}"
-    warnings += [f"{n} {of_all} outdated: {reason} (`tfstudy result RUN --changes`)" for reason, n in outdated.items()]
-    warnings += [f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()]
-    return [*notes, *(Note(WARNING, text) for text in warnings)]
+    diverged = len(runs) - len(finished)
+    texts = {
+        RUNS: [
+            f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
+            f"{several(r.decode.method for r in results)}, free-running until EOS; {read_note}",
+            *([] if overlaps else [overlap]),
+            f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in rows], 'seed')} per condition; "
+            f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; "
+            + (", ".join(sorted(versions, reverse=True)) or "versions unknown"),
+            *(
+                f"{name}: " + "; ".join(text + f" ({several(where)})" * (len(own) > 1) for text, where in own.items())
+                for name, own in signatures.items()
+            ),
+        ],
+        WARNING: [
+            *([overlap] if overlaps else []),
+            *([f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}"] if diverged else []),
+            *(f"{n} {of_all} outdated: {reason} (`tfstudy result RUN --changes`)" for reason, n in outdated.items()),
+            *(f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()),
+        ],
+    }
+    return [Note(kind, text) for kind, own in texts.items() for text in own]
 
 
 def source_notes(quoted: Iterable[Quotation]) -> list[str]:
@@ -205,31 +204,29 @@ def whole_scores(condition: Condition) -> list[SplitScores]:
 
 
 def _trivial_systems(rows: Sequence[Condition], metrics: Sequence[str]) -> list[str]:
-    """Return the metrics of trivial systems that the runs recorded, for each test set, or their ranges over many."""
+    """Return the metrics of trivial systems in percent, for each test set; ranges where training sets differ in them.
+
+    Test sets beyond `MAX_TEST_SETS` are one range.
+    """
     names = test_set_labels(rows)
-    recorded = [
-        (names[row.place], scores.baselines) for row in rows for scores in whole_scores(row) if scores.baselines
-    ]
+    recorded = [(names[row.place], scores.baselines) for row in rows for scores in whole_scores(row)]
+    recorded = [(label, systems) for label, systems in recorded if systems]
     labels = {label for label, _ in recorded}
-    found: dict[str, dict[str, list[Mapping[str, float]]]] = {}
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
     for label, systems in recorded:
-        place = label if len(labels) <= MAX_TEST_SETS else f"{len(labels)} test sets"
+        place = found.setdefault(label if len(labels) <= MAX_TEST_SETS else f"{len(labels)} test sets", {})
         for name, measured in systems.items():
-            found.setdefault(place, {}).setdefault(name, []).append(measured)
-    return [
-        f"trivial systems on {label}: "
-        + "; ".join(f"{name} {_ranges(values, [*metrics, 'chrf'])}" for name, values in systems.items())
-        for label, systems in found.items()
-    ]
+            for metric in dict.fromkeys((*metrics, "chrf")):
+                if metric in measured:
+                    place.setdefault(name, {}).setdefault(metric, []).append(100 * measured[metric])
 
+    def text(values: Sequence[float]) -> str:
+        return "-".join(dict.fromkeys(f"{end:.1f}" for end in (min(values), max(values))))
 
-def _ranges(measured: Sequence[Mapping[str, float]], metrics: Sequence[str]) -> str:
-    """Return each metric in percent, such as `BLEU 1.2, chrF 20.3`; a range where it differs between training sets."""
-    texts = []
-    for metric in dict.fromkeys(metrics):
-        if values := sorted({f"{100 * one[metric]:.1f}" for one in measured if metric in one}, key=float):
-            texts.append(f"{metric_name(metric)} {'-'.join(dict.fromkeys((values[0], values[-1])))}")
-    return ", ".join(texts)
+    def line(name: str, measured: Mapping[str, Sequence[float]]) -> str:
+        return f"{name} {', '.join(f'{metric_name(metric)} {text(own)}' for metric, own in measured.items())}"
+
+    return [f"trivial systems on {at}: {'; '.join(line(*one) for one in own.items())}" for at, own in found.items()]
 
 
 def _cut_outputs(rows: Sequence[Condition]) -> list[str]:
@@ -256,8 +253,8 @@ def _sizes(rows: Sequence[Condition]) -> list[str]:
             excess = f"+{100 * (own[large] / own[small] - 1):.0f} %,"
             text = f"{large} ({own[large]:,}) vs {small} ({own[small]:,}), {excess}"
             places.setdefault(text, {})[f"{task} {split} {corpus}".strip()] = None
-    listed = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
-    return [f"compared conditions differ in parameters by more than 5 %: {_first(listed)}"] if listed else []
+    texts = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
+    return [f"compared conditions differ in parameters by more than 5 %: {_first(texts)}"] if texts else []
 
 
 def _terms(rows: Sequence[Condition]) -> list[Note]:
@@ -272,51 +269,34 @@ def _presets(rows: Sequence[Condition]) -> list[str]:
 
     Of what differs, settings in the names of conditions are left out.
     """
-    differing: dict[str, str] = {}  # by condition
-    without: dict[str, str] = {}
+    differing: dict[str, list[Condition]] = {}  # by settings
+    without: dict[str, list[Condition]] = {}
     for row in rows:
-        plain = f"preset {row.preset}"
         known = row.task in tasks.names() and row.arch in models.names()
         if known and row.preset == "default" and not preset(row.task, row.arch):
-            settings = preset_text(row).removeprefix(plain).removeprefix(" with ")
-            without[row.key] = settings or "default settings"
-        elif (text := preset_text(row, beside_label=True)) != plain:
-            differing[row.key] = text
+            text = preset_text(row).removeprefix(f"preset {row.preset}").removeprefix(" with ")
+            without.setdefault(text or "default settings", []).append(row)
+        elif (text := preset_text(row, beside_label=True)) != f"preset {row.preset}":
+            differing.setdefault(text, []).append(row)
     beside = ", beside those in the names" if any(row.settings for row in rows) else ""
-    notes = [f"settings that differ from today's presets{beside}: {_listed(differing, rows)}"] if differing else []
-    if without:
-        scaled = "unless a width is set, the widths of such an architecture are scaled to the size of the Transformer"
-        notes.append(f"no preset for this task: {_listed(without, rows, named=True)}; {scaled}")
-    return notes
+    found = {
+        f"settings that differ from today's presets{beside}": differing,
+        "no preset for this task, so that widths that are not set are scaled to the size of the Transformer": without,
+    }
+    return [f"{text}: {_first([_named(*one, rows) for one in own.items()])}" for text, own in found.items() if own]
 
 
-def _listed(settings: Mapping[str, str], rows: Sequence[Condition], named: bool = False) -> str:
-    """Return the settings, each after the shortest names that distinguish its conditions from the others.
-
-    With `named`, the names include at least the architecture.
-    """
+def _named(text: str, own: Sequence[Condition], rows: Sequence[Condition]) -> str:
+    """Return a text on some of these conditions after their architectures and places, unless it is on those of all."""
     parts = [part for part in ("task", "split", "corpus") if len({getattr(row, part) for row in rows}) > 1]
-
-    def place(row: Condition) -> str:
-        return " ".join(filter(None, (getattr(row, part) for part in parts)))
-
-    ways: list[Callable[[Condition], str]] = [
-        lambda row: row.arch,
-        lambda row: f"{row.arch} on {place(row)}",
-        lambda row: row.label,
-        lambda row: f"{row.label} on {place(row)}",
-    ]
-    ways = ways if named else [lambda row: "", place, *ways]
-
-    def distinguishes(way: Callable[[Condition], str]) -> bool:
-        return len({(way(row), settings.get(row.key)) for row in rows}) == len({way(row) for row in rows})
-
-    way = next((way for way in ways if distinguishes(way)), ways[-1])
-    names: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row.key in settings:
-            names.setdefault(settings[row.key], {})[way(row)] = None
-    return _first([f"{', '.join(own)}: {text}" if any(own) else text for text, own in names.items()])
+    names = []
+    for keys in (["arch"], parts):
+        some, every = (
+            dict.fromkeys(" ".join(filter(None, (getattr(row, key) for key in keys))) for row in each)
+            for each in (own, rows)
+        )
+        names += [", ".join(some)] * (len(some) < len(every))
+    return f"{' on '.join(names)}: {text}" if names else text
 
 
 def _first(listed: Sequence[str]) -> str:

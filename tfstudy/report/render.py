@@ -4,7 +4,6 @@ A listing is a function that returns a `Listing`. rich lays out the terminal, wh
 until the rest fits, and the listing says which; pandas' Styler writes LaTeX and HTML.
 """
 
-import csv
 import html
 import io
 import os
@@ -22,11 +21,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tfstudy.errors import UserError, one_of, printable
-from tfstudy.report.markup import MINUS, csv_cell, escape_latex, json_text, markdown_list, markdown_table, without_links
+from tfstudy.report.markup import MINUS, csv_text, escape_latex, json_text, markdown_list, markdown_table, without_links
 from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
 if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
+    import pandas as pd
 
 FORMATS = ("text", "md", "csv", "tex", "html", "json")
 GAP = 2  # spaces between columns
@@ -114,7 +113,8 @@ def render(
     if format == "json":
         return json_text(values())
     if format == "csv":
-        return _csv(part for part in parts if isinstance(part, Cells))
+        tables = (_frame(part, part.frame) for part in parts if isinstance(part, Cells))
+        return "\n".join(csv_text(frame.map(lambda text: " ".join(text.split()))) for frame in tables)
     if format == "md":
         blocks = [_markdown(part) if isinstance(part, Cells) else without_links(str(part)) for part in parts]
         return "\n\n".join(filter(None, [*blocks, markdown_list(map(without_links, notes))])) + "\n"
@@ -136,54 +136,42 @@ def _markdown(cells: Cells) -> str:
     return f"{without_links(cells.title)}\n\n{table}" if cells.title else table
 
 
-def _csv(tables: Iterable[Cells]) -> str:
-    """Return the tables, with an empty line between them."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for number, cells in enumerate(tables):
-        if number:
-            out.write("\n")
-        rows = [[cells.head(key) for key in cells.frame], *zip(*cells.frame.values(), strict=True)]
-        writer.writerows([csv_cell(" ".join(text.split())) for text in row] for row in rows)
-    return out.getvalue()
-
-
 def _html(cells: Cells) -> str:
     title = f"<p>{html.escape(cells.title)}</p>\n" if cells.title else ""
-    return title + _styler(cells, cells.texts("<strong>{}</strong>", html.escape), html.escape).to_html(
-        exclude_styles=True
-    )
+    frame = _frame(cells, cells.texts("<strong>{}</strong>", html.escape), html.escape)
+    return title + frame.style.hide(axis="index").to_html(exclude_styles=True)
 
 
-def _styler(cells: Cells, texts: Mapping[str, Sequence[str]], head: Callable[[str], str]) -> "Styler":
+def _frame(cells: Cells, texts: Mapping[str, Sequence[str]], head: Callable[[str], str] = str) -> "pd.DataFrame":
+    """Return a frame of these texts, with its heads as printed."""
     import pandas as pd
 
-    heads = {key: head(cells.head(key)) for key in texts}
-    return pd.DataFrame(texts).rename(columns=heads).style.hide(axis="index")
+    return pd.DataFrame(texts).set_axis([head(cells.head(key)) for key in texts], axis=1)
 
 
 def _latex(parts: Sequence[Part], notes: Sequence[str], caption: str, label: str, below: str) -> str:
     """Return a `tabular` for each table; with a caption or a label all of them in one `table`."""
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
+    tables = [part for part in parts if isinstance(part, Cells)]
+    single = [cells.title for cells in tables if len(parts) == 1 and cells.title]  # below the table, or a comment
     written = []
-    for cells in (part for part in parts if isinstance(part, Cells)):
+    for cells in tables:
         texts = cells.texts(r"\textbf{{{}}}", escape_latex)
         first = next(iter(texts))
         spaced = enumerate(map(protected, texts[first]))
         texts[first] = [("\\addlinespace\n" if number in cells.breaks else "") + text for number, text in spaced]
         sides = "".join("l" if cells.is_left(key) else "r" for key in texts)
-        table = _styler(cells, texts, lambda head: protected(escape_latex(head))).to_latex(
-            column_format=sides, hrules=True
-        )
+        frame = _frame(cells, texts, lambda head: protected(escape_latex(head)))
+        table = frame.style.hide(axis="index").to_latex(column_format=sides, hrules=True)
         title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if len(parts) > 1 and cells.title else ""
         written.append(title + table)
     text = "\\par\\medskip\n".join(written)
     if caption or label:
         head = rf"\caption{{{escape_latex(caption)}}}" * bool(caption) + rf"\label{{{label}}}" * bool(label)
-        foot = rf"\par\smallskip{{\footnotesize {escape_latex(below)}.\par}}"
+        foot = rf"\par\smallskip{{\footnotesize {escape_latex('. '.join([*single, below]))}.\par}}"
         text = "\n".join([r"\begin{table}", r"\centering", head, text + foot, r"\end{table}", ""])
-    lines = [*(str(part) for part in parts if not isinstance(part, Cells)), *notes]
+    lines = [*(str(part) for part in parts if not isinstance(part, Cells)), *single, *notes]
     comments = [NEEDS, *_engine(text), *(f"% {' '.join(line.split())}" for line in lines)]
     return "\n".join([*comments, text])
 

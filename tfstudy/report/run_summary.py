@@ -1,18 +1,17 @@
 """One run's result: its scores, lengths, trivial systems, and the published figures for its split scheme."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.text import Text
 
-from tfstudy.analysis.frame import RunRecord
-from tfstudy.analysis.published import Figure, best_known, has_settings, published, unlike
-from tfstudy.analysis.summary import conditions, length_threshold, rows_of
+from tfstudy.analysis.published import Figure, best_known, published
+from tfstudy.analysis.summary import length_threshold
 from tfstudy.errors import one_of
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES
-from tfstudy.report.render import Cells, Listing, Part
+from tfstudy.report.render import Cells, Listing
 from tfstudy.runs.display import metric_name, percent_of
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
@@ -30,8 +29,8 @@ LEFT_OUT = ("teacher_forced_accuracy", "oracle_length_exact_match", "token_accur
 def listing(result: Result, by: str = "", path: Path | None = None, short: bool = False) -> Listing:
     """Return a result: published figures, then what was measured, with `by` also for each value of this tag.
 
-    With the folder of the run, published figures say how their settings differ from the run's. If `short`, only the
-    table of the main metrics is returned, and the length thresholds. `UserError` for an unknown tag.
+    If `short`, only the table of the main metrics is returned, and the length thresholds. `path` is the folder of the
+    run, for JSON. `UserError` for an unknown tag.
     """
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
@@ -44,13 +43,11 @@ def listing(result: Result, by: str = "", path: Path | None = None, short: bool 
         title = f"SMOKE RUN, its numbers mean nothing: {title}"
     if result.status != "finished":
         return Listing([Text(f"{title}: {result.status} ({result.reason})", "red")], (), values)
-    scores = _scores(f"{title} (percent)", result.splits, by)
-    notes = length_lines(result.lengths)
+    scores, notes = _scores(f"{title} (percent)", result.splits, by), length_lines(result.lengths)
     if short or by:
         return Listing([scores, *([] if short else _others(result))], notes, values)
-    figures, remarks = ([], []) if result.smoke else _published(result, path)
-    signatures = [f"{name}: {text}" for name, text in result.signatures.items()]
-    notes = [*remarks, *notes, *_limit_and_memory(result), *signatures]
+    figures = [] if result.smoke else _published(result)
+    notes += [*_limit_and_memory(result), *(f"{name}: {text}" for name, text in result.signatures.items())]
     return Listing([*figures, scores, *_others(result), *_trivial_systems(result.splits)], notes, values)
 
 
@@ -98,8 +95,8 @@ def _trivial_systems(splits: Mapping[str, SplitScores]) -> list[Cells]:
     frame = {"split": list(own)}
     for system, metrics in {name: one for baselines in own.values() for name, one in baselines.items()}.items():
         for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
-            cells = [percent_of(baselines.get(system, {}).get(metric)) for baselines in own.values()]
-            frame[f"{system}: {metric_name(metric)}"] = cells
+            shares = (baselines.get(system, {}).get(metric) for baselines in own.values())
+            frame[f"{system}: {metric_name(metric)}"] = list(map(percent_of, shares))
     return [Cells(frame, title="trivial systems (percent)")] if own else []
 
 
@@ -138,23 +135,17 @@ def _limit_and_memory(result: Result) -> list[str]:
     return lines
 
 
-# Published figures
-
-
-def _published(result: Result, path: Path | None) -> tuple[Sequence[Part], list[str]]:
-    """Return a table of published figures, the run's own architecture last; nothing without figures.
+def _published(result: Result) -> list[Cells]:
+    """Return a table of published figures, the run's own architecture last; none without figures.
 
     It has, of each paper, metric and kind of network, the figure under its own settings, or else the highest, and the
-    preset that has these settings. With the folder of the run, a line for each paper on its architecture says how the
-    settings differ.
+    preset that has these settings.
     """
     groups: dict[tuple[str, str], list[Figure]] = {}
     for figure in published(result.task, result.split):
         if figure.test in result.splits and figure.method == "plain":
             groups.setdefault((figure.metric, figure.family), []).append(figure)
     chosen = [figure for members in groups.values() for figure in best_known(members)]
-    if not chosen:
-        return [], []
     figures = sorted(chosen, key=lambda figure: figure.family == result.arch)
     frame = {
         "network": [one.arch for one in figures],
@@ -164,12 +155,4 @@ def _published(result: Result, path: Path | None) -> tuple[Sequence[Part], list[
         "preset": [one.preset for one in figures],
     }
     title, own = f"published for {result.task} {result.split} (percent)", [one.family == result.arch for one in figures]
-    table = Cells(frame, title=title, bold={"published": own}, folded=frozenset(frame))
-    record = RunRecord(path, result) if path else None
-    known = rows_of(conditions([record])) if record and record.config else []  # a config may be unreadable
-    notes: dict[str, None] = {}
-    for figure in (figure for figure in figures if figure.family == result.arch):
-        for condition in [condition for condition in known if condition.test == figure.test][:1]:
-            same = has_settings(figure, condition)
-            notes[f"{figure.citation}: {'the same settings' if same else unlike(figure, condition)}"] = None
-    return [table], list(notes)
+    return [Cells(frame, title=title, bold={"published": own}, folded=frozenset(frame))] if figures else []

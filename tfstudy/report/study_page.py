@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 from tfstudy import __version__
 from tfstudy.analysis.frame import UNFINISHED, Study
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.published import Paper, papers
 from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
@@ -25,7 +23,7 @@ from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
 from tfstudy.report.page import Block, Grid, Items, Lines, Page, Picture, Section, Words
 from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.render import render
-from tfstudy.report.tables import QUOTED, Table, build_table
+from tfstudy.report.tables import Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import Result
@@ -76,7 +74,6 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         Section("Figures", [*(Words(note, note=True) for note in notes), *(one for one in figures if one not in main)]),
         _errors(rows),
         *_claims(claims),
-        *_sources(cited_papers(table, claims)),
         _runs(table),
         _protocol(table),
         Section("Left out", [Items(left_out or ["None: every run of this study is in the table."])]),
@@ -152,11 +149,6 @@ def _claims(claims: Sequence[ClaimText]) -> list[Section]:
     blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items(PROTOCOL, note=True)]
     title = f"{plural(len(claims), 'claim')} of which this study measured any statement"
     return [Section("Claims", [], {title: blocks}, markdown=True)]
-
-
-def _sources(found: Sequence[Paper]) -> list[Section]:
-    lines = [f"[{paper.key}] {paper.short}: {paper.title}, {paper.url}".removesuffix(", ") for paper in found]
-    return [Section("Sources", [Items(lines)])] if lines else []
 
 
 def _runs(table: Table) -> Section:
@@ -283,28 +275,3 @@ def _named(noun: str, values: Iterable[str]) -> str:
 def _range(counts: Sequence[int], noun: str) -> str:
     known = [count for count in counts if count]
     return count_range(known, noun) if known else ""
-
-
-# Sources
-
-
-def cited_papers(table: Table, claims: Iterable[ClaimText]) -> list[Paper]:
-    """Return the papers with published figures in the table, and those that are sources of the claims, by key."""
-    keys = {
-        key
-        for quoted in QUOTED
-        for own in table.rows[quoted]
-        for one in own
-        for key in (one.figure.paper, one.figure.quoted_from)
-    }
-    sources = [_plain(one.claim.source) for one in claims]
-    return [
-        paper
-        for key, paper in sorted(papers().items())
-        if key in keys or any(_plain(paper.short) in source for source in sources)
-    ]
-
-
-def _plain(text: str) -> str:
-    """Return text without accents: sources spell Dessì as Dessi."""
-    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()

@@ -4,8 +4,6 @@ To add a column: its number in `_numbers` (if it is not in `summary.conditions`)
 `HEADS`, and its name in `FIELDS` if JSON and CSV should have it.
 """
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import SIGN_NOTE, Quotation, beside, papers
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, sort_key, swapped
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.report.markup import csv_cell, json_text, number, p_value, plural, with_interval
+from tfstudy.report.markup import csv_text, json_text, number, p_value, plural, with_interval
 from tfstudy.report.notes import Note, contrast_note, first_note, first_notes, table_notes
 from tfstudy.report.render import Cells, Written, fits, render, show, text_width
 from tfstudy.report.wide import aligned, cited, wide
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ORACLE = "oracle_length_exact_match"
+MEASURED = {"oracle_length": ORACLE, "over_lengths": OVER_LENGTHS, "chrf": "chrf"}  # metrics beside the main one
 ORACLE_HEAD = "oracle length, EOS forbidden"  # not: outputs stopped at the length of the target
 MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
@@ -113,15 +112,13 @@ def _names(text: str, option: str) -> list[str]:
 def _ordered(found: "pd.DataFrame", keys: Sequence[str]) -> "pd.DataFrame":
     """Return the conditions, ordered by these keys first."""
 
-    rows = found.to_dict("records")
-
-    def key(index: int) -> tuple[Any, ...]:
-        row: Any = rows[index]
+    def key(row: Any) -> tuple[Any, ...]:
         usual, settings = sort_key(row), labels.text(row["settings"], short=False)
         own = {"task": usual[:1], "split": usual[1:5], "arch": (row["arch"],), "preset": (row["preset"], settings)}
         return tuple(own.get(name, usual[5:6]) for name in keys)
 
-    return found.loc[sorted(range(len(rows)), key=key)].reset_index(drop=True) if keys else found
+    rows = [key(row) for row in found.to_dict("records")]
+    return found.loc[sorted(range(len(rows)), key=rows.__getitem__)].reset_index(drop=True) if keys else found
 
 
 def build_table(
@@ -146,17 +143,17 @@ def build_table(
 
 def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the columns of a table besides those of its conditions."""
-    # the best group is marked only where another group is significantly worse
+    # letters are shown, and the best group marked, only where another group is significantly worse
     several = {row.family for row, group in zip(rows, groups, strict=True) if group and "a" not in group}
+    shown = [group if row.family in several else "" for row, group in zip(rows, groups, strict=True)]
     fields = {"difference": "mean", "difference_low": "low", "difference_high": "high", "p": "p", "q": "q"}
     return {
-        "best_group": ["a" in group and row.family in several for row, group in zip(rows, groups, strict=True)],
+        "letters": shown,
+        "best_group": ["a" in group for group in shown],
         "baseline": [rows[one.second].label if one else "" for one in against],
         "test_of_p": [one.method if one else "" for one in against],
         **{name: [getattr(one, field) if one else math.nan for one in against] for name, field in fields.items()},
-        "oracle_length": [mean_of(row, ORACLE) for row in rows],
-        "over_lengths": [mean_of(row, OVER_LENGTHS) for row in rows],
-        "chrf": [mean_of(row, "chrf") for row in rows],
+        **{name: [mean_of(row, metric) for row in rows] for name, metric in MEASURED.items()},
         "published": [beside(row, row.metric) for row in rows],
         "published_oracle_length": [beside(row, ORACLE) for row in rows],
         "published_over_lengths": [beside(row, OVER_LENGTHS) for row in rows],
@@ -205,9 +202,9 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
             with_interval(r.difference, r.difference_low, r.difference_high, "+") if r.baseline else "" for r in rows
         ],
         "q": [p_value(r.q) if r.baseline else "" for r in rows],
-        "group": table.rows["group"],
+        "group": table.rows["letters"],
         "seeds": [", ".join(f"{seed}: {number(value)}" for seed, value in r.each_seed.items()) for r in rows],
-        **{key: table.rows[key].map(number) for key in ("chrf", "oracle_length", "over_lengths")},
+        **{key: table.rows[key].map(number) for key in MEASURED},
         **{key: [kind(join.join(map(quote, own))) for own in table.rows[key]] for key in QUOTED},
         **{key: table.rows[key] for key in ("L90", "L50")},
         "parameters": [f"{r.parameters:,}" if r.parameters else "" for r in rows],
@@ -314,15 +311,14 @@ def to_json(table: Table) -> str:
 
 def to_csv(table: Table) -> str:
     """Return a line for each row; items of lists are separated by spaces or semicolons."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for line, row in zip(values(table), rows_of(table.rows), strict=True):
-        line |= {key: "; ".join(map(str, getattr(row, key))) for key in QUOTED}
-        line["each_seed"] = " ".join(f"{seed}:{value:.6g}" for seed, value in row.each_seed.items())
-        line["runs"] = " ".join(line["runs"])
-        writer.writerow({key: csv_cell(value) for key, value in line.items()})
-    return out.getvalue()
+    import pandas as pd
+
+    frame = pd.DataFrame(values(table), columns=FIELDS, dtype=object)
+    for key in QUOTED:
+        frame[key] = ["; ".join(map(str, own)) for own in table.rows[key]]
+    frame["each_seed"] = [" ".join(f"{s}:{value:.6g}" for s, value in own.items()) for own in table.rows["each_seed"]]
+    frame["runs"] = frame["runs"].map(" ".join)
+    return csv_text(frame)
 
 
 def bibliography(table: Table) -> str:
@@ -417,9 +413,6 @@ def table(
 ) -> StudyTable:
     """Return the table of a study, as `tfstudy table` prints it: a row for each condition.
 
-    A row has the mean over seeds with its 95 % interval, the group of conditions that do not differ from it
-    significantly, and the published figures.
-
     Args:
         study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
             out if there is only one.
@@ -431,10 +424,6 @@ def table(
         seeds: Whether to show the result of each seed.
         results: The folder of all results.
 
-    Returns:
-        A table that shows itself as text or HTML. `frame` is the same as a pandas frame, and `render("tex")` the
-        LaTeX for a paper.
-
     Raises:
         UserError: If there is no finished run, or for an unknown name.
 
@@ -442,9 +431,5 @@ def table(
         >>> table = tfstudy.table("scan", baseline="lstm")
         >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
-    folder = study_folder(study, results)
-    return StudyTable(read_table(folder, _joined(by), metric, baseline, _joined(columns), seeds))
-
-
-def _joined(names: str | Sequence[str]) -> str:
-    return names if isinstance(names, str) else ",".join(names)
+    by, columns = (names if isinstance(names, str) else ",".join(names) for names in (by, columns))
+    return StudyTable(read_table(study_folder(study, results), by, metric, baseline, columns, seeds))

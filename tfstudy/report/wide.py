@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tfstudy.report.tables import Table
 
 MANY = 6  # test sets in columns, where there are fewer conditions
-MORE = ("oracle_length", "over_lengths", "chrf")  # numbers that are columns where there is one test set
+MORE = ("oracle_length", "over_lengths", "chrf", "L90", "L50", "seconds")  # columns where there is one test set
 PUBLISHED = "published"
 Place = tuple[str, ...]
 Names = tuple[str, ...]  # what tells a row from the others: a text for each head
@@ -53,29 +53,39 @@ def _of_task(table: "Table", rows: Sequence[Condition], format: str, narrow: boo
     heads, lines = _lines(rows)
     common, places = _places(rows)
     usual = Counter(map(_count, rows)).most_common(1)[0][0]
-    on = f"{metric_name(rows[0].metric)} on {rows[0].task} {common}".rstrip()
 
     def result(row: Condition) -> str:
-        count = f"(n = {_count(row)})" if _count(row) != usual else ""
+        count = f"(n = {_count(row)})" * (_count(row) != usual)
         if narrow:
-            first = " ".join(filter(None, [number(row.mean), row.group, count]))
+            first = " ".join(filter(None, [number(row.mean), row.letters, count]))
             return "\n".join(filter(None, [first, ends(row.low, row.high)]))
-        return " ".join(filter(None, [with_interval(row.mean, row.low, row.high), row.group, count]))
+        return " ".join(filter(None, [with_interval(row.mean, row.low, row.high), row.letters, count]))
 
     def difference(row: Condition) -> str:
         return f"{signed(row.difference)} ({p_value(row.q)})" if row.baseline and row.q == row.q else ""
 
     more = _more(table, lines) if len(places) == 1 else {}
     more |= {} if narrow else {"parameters": [_sizes(line) for line in lines]}
+    # what all rows share stands in the title, but not the architecture where published figures are below
+    own = {head: [line.names[i] for line in lines] for i, head in enumerate(heads)}
+    shared = {head: texts[0] for head, texts in (own | more).items() if len(lines) > 1 and len({*texts}) == 1}
+    if any(row.published for row in rows):
+        shared.pop(heads[0], None)
+    lines = [line._replace(names=tuple(own[head][i] for head in heads if head not in shared))
+             for i, line in enumerate(lines)]  # fmt: skip
+    heads, more = [head for head in heads if head not in shared], {k: v for k, v in more.items() if k not in shared}
+    title = f"{metric_name(rows[0].metric)} on {rows[0].task} {common}".rstrip()
+    if same := ", ".join(f"{head} {text}" for head, text in shared.items() if text):
+        title += f"; the same in each row: {same}"
     quoted = _published(rows, len(heads), format)
     if narrow:
         quoted = {
             tuple(name.replace(" ", "\n") for name in names): {
-                place: text.replace(" [", "\n[") for place, text in own.items()
+                place: text.replace(" [", "\n[") for place, text in texts.items()
             }
-            for names, own in quoted.items()
+            for names, texts in quoted.items()
         }
-    blocks = [_block(on, heads, lines, places, (result, lambda row: bool(row.best_group)), more, quoted, format)]
+    blocks = [_block(title, heads, lines, places, (result, lambda row: bool(row.best_group)), more, quoted, format)]
     compared = [line for line in lines if any(map(difference, line.on.values()))]
     if compared:
         title = f"difference from {table.baseline} in points (q)"
@@ -142,13 +152,12 @@ def _sizes(line: Line) -> str:
 
 def _more(table: "Table", lines: Sequence[Line]) -> dict[str, list[str]]:
     """Return what else was measured on the only test set, by head."""
-    from tfstudy.report.tables import HEADS, ON_REQUEST
+    from tfstudy.report.tables import HEADS, all_texts
 
-    rows = [next(iter(line.on.values())) for line in lines]
-    texts = {HEADS[key]: [number(getattr(row, key)) for row in rows] for key in MORE if key in table.shown}
-    texts |= {key: [getattr(row, key) for row in rows] for key in ("L90", "L50") if key in table.shown}
-    texts |= {key: [f"{row.seconds:,.0f}" for row in rows] for key in ON_REQUEST[:1] if key in table.shown}
-    return {head: own for head, own in texts.items() if any(own)}
+    texts, at = all_texts(table), {one.key: i for i, one in enumerate(rows_of(table.rows))}
+    rows = [at[next(iter(line.on.values())).key] for line in lines]
+    found = {HEADS[key]: [texts[key].iloc[i] for i in rows] for key in MORE if key in table.shown}
+    return {head: own for head, own in found.items() if any(own)}
 
 
 def _published(rows: Sequence[Condition], names: int, format: str) -> dict[Names, dict[Place, str]]:
