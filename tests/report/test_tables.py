@@ -83,22 +83,17 @@ def test_nothing_is_bold_and_there_are_no_letters_where_nothing_differs(tmp_path
     assert "letter" not in markdown(found)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "split", "warned"),
-    [(1050, "length", False), (1051, "length", True), (900, "length", True), (9000, "simple", False)],
-)
-def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_percent(
-    tmp_path, parameters, split, warned
-):
-    other = result(0, arch="cnn", split=split, experiment="c", run="c0", parameters=parameters)
-    notes = [note for note in notes_of(table(write(tmp_path, result(0), other))) if "differ in parameters" in note]
-    assert len(notes) == warned
-    assert all(text in note for note in notes for text in (f"cnn ({parameters:,})", "lstm (1,000)", "scan length"))
+def test_a_table_warns_where_compared_architectures_differ_in_size_or_training(tmp_path):
+    other = {"arch": "cnn", "experiment": "c", "run": "c0", "step": 20}
 
+    def warned(folder, **more):
+        study = write(tmp_path / folder, result(0, step=10), result(0, **other | more))
+        return "; ".join(notes_of(table(study)))
 
-def test_a_table_warns_where_compared_architectures_were_trained_otherwise(tmp_path):
-    study = write(tmp_path, result(0, step=10), result(0, arch="cnn", experiment="c", run="c0", step=20))
-    assert "architectures differ in training: steps 20 (cnn), 10 (lstm)" in "; ".join(notes_of(table(study)))
+    assert "differ in parameters by more than 5 %: cnn 1,051, lstm 1,000 (+5 %)" in warned("a", parameters=1051)
+    assert "differ in parameters" not in warned("b", parameters=1050)
+    assert "differ in training: steps 20 (cnn), 10 (lstm)" in warned("c")
+    assert "architectures differ" not in warned("d", parameters=2000, split="simple"), "they are not compared"
 
 
 def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):

@@ -28,11 +28,11 @@ class Row(NamedTuple):
     cores: float  # CPU time per wall-clock time
 
     def tree(self) -> dict[str, Any]:
-        """The row as plain values."""
+        """The row as plain values, without the machine."""
         speed, ratio = ({"median": i.mean, "low": i.low, "high": i.high} for i in (self.speed, self.ratio))
-        tree = msgspec.to_builtins(self.record) | {"machine": None}
-        shown: dict[str, Any] = {key: value for key, value in tree.items() if key != "machine"}
-        return shown | {"tokens_per_second": speed, "ratio_to_default": ratio, "cores": self.cores}
+        tree: dict[str, Any] = msgspec.to_builtins(self.record)
+        tree.pop("machine")
+        return tree | {"tokens_per_second": speed, "ratio_to_default": ratio, "cores": self.cores}
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
@@ -79,25 +79,20 @@ def explanations(records: Sequence[Record]) -> list[str]:
     threads = f"{plural(machine.threads, 'thread')} of {plural(machine.processors, 'processor')}"
     notes = [f"{machine.device}, {threads}, {torch}{machine.started[:10]}"]
     if timed:
-        one_thread = timed[0].record.times is timed[0].record.cpu_seconds
-        half = "half the width of its 95 % interval (order statistics)"
+        first = timed[0].record
+        time, rounds = ("CPU" if first.times is first.cpu_seconds else "wall-clock"), len(first.seconds)
+        half = "±: half the width of its 95 % interval (order statistics)"
         parts = [
-            f"tokens/s: target tokens per second of {'CPU' if one_thread else 'wall-clock'} time, median of "
-            f"{plural(len(timed[0].record.seconds), 'round')}",
-            f"±: {half}"
-            if any(map(_percent, (row.speed for row in timed)))
-            else f"its interval (±) needs {fewest_values()} rounds",
+            f"tokens/s: target tokens per second of {time} time, median of {plural(rounds, 'round')}",
+            half if any(_percent(row.speed) for row in timed) else f"its interval (±) needs {fewest_values()} rounds",
             "ratio: to the variant default, median over the rounds" if any(row.ratio.n for row in timed) else "",
             "cores: CPU time per wall-clock time",
         ]
         notes.append("; ".join(filter(None, parts)))
-        if machine.accelerator == "cpu" and not one_thread and median(row.cores for row in timed) < BUSY:
+        if machine.accelerator == "cpu" and time != "CPU" and median(row.cores for row in timed) < BUSY:
             notes.append("the machine was busy with other work; --threads 1 measures CPU time instead")
-    if any(record.memory for record in records):
-        notes.append("MiB: peak memory of tensors, with parameters and optimiser")
-    if any(record.flops for record in records):
-        notes.append("GFLOP: of training or generating a batch")
-    return notes
+    notes += ["MiB: peak memory of tensors, with parameters and optimiser"] * any(one.memory for one in records)
+    return notes + ["GFLOP: of training or generating a batch"] * any(bool(one.flops) for one in records)
 
 
 def _tables(records: Sequence[Record]) -> Iterable[Cells]:

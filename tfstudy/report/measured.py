@@ -222,12 +222,11 @@ def _cells(chart: Chart, grid: pd.DataFrame, several: bool) -> Cells:
     names = {"condition": "condition" * several, "facet": chart.facet, "series": series and head}
     named = {name: list(map(_text, grid.index.get_level_values(key))) for key, name in names.items() if name}
     prefix = "" if isinstance(grid.columns[-1], str) else f"{chart.x} "  # names say themselves what they are
-    columns: list[Cell] = grid.columns.tolist()
-    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(columns)}
+    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(grid.columns)}
     return Cells(named | numbers, left=list(named))
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: object) -> str:
     if not isinstance(cell, float):
         return str(cell)
     return "" if math.isnan(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"

@@ -22,7 +22,6 @@ from tfstudy.runs.store import read_environments
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
 MAX_LISTED = 5  # parts of a note
 MAX_TEST_SETS = 8  # that have a note of their own on trivial systems
 NOTABLE = 0.01  # share of outputs that were cut
@@ -64,7 +63,7 @@ def table_notes(
         f"interval (Student's t; {single})"
     )
     about = [
-        *_trivial_systems(rows, metrics), *_cut_outputs(rows), *_sizes(rows), *_presets(rows),
+        *_trivial_systems(rows, metrics), *_cut_outputs(rows), *_presets(rows),
     ]  # fmt: skip
     explained = [text for keys, text in EXPLAINED if {*keys} & {*columns}]
     if "seconds" in columns:
@@ -240,27 +239,10 @@ def _cut_outputs(rows: Sequence[Condition]) -> list[str]:
     return [f"outputs cut at the maximum number of tokens: {_first(cut)}"] if cut else []
 
 
-def _sizes(rows: Sequence[Condition]) -> list[str]:
-    """Return a warning if conditions that are compared differ in parameters by more than 5 %."""
-    sizes: dict[tuple[str, ...], dict[str, int]] = {}
-    for row in rows:
-        if row.parameters:
-            sizes.setdefault(row.family, {})[row.label] = row.parameters
-    places: dict[str, dict[str, None]] = {}  # by the difference, the split schemes that it is on
-    for (task, split, corpus, *_), own in sizes.items():
-        small, large = min(own, key=lambda name: own[name]), max(own, key=lambda name: own[name])
-        if own[large] > (1 + TOLERANCE) * own[small]:
-            excess = f"+{100 * (own[large] / own[small] - 1):.0f} %,"
-            text = f"{large} ({own[large]:,}) vs {small} ({own[small]:,}), {excess}"
-            places.setdefault(text, {})[f"{task} {split} {corpus}".strip()] = None
-    texts = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
-    return [f"compared conditions differ in parameters by more than 5 %: {_first(texts)}"] if texts else []
-
-
 def _terms(rows: Sequence[Condition]) -> list[Note]:
-    """Return a warning if compared architectures differ in steps, batches, tuning or amounts of data."""
+    """Return warnings if compared architectures differ in parameters, steps, batches, tuning or amounts of data."""
     places = [" ".join(filter(None, (row.task, row.split, row.corpus))) for row in rows]
-    found = [Contender(at, row.arch, row.config, preset=row.preset) for at, row in zip(places, rows, strict=True)]
+    found = [Contender(at, r.arch, r.config, r.parameters, r.preset) for at, r in zip(places, rows, strict=True)]
     return [Note(WARNING, text) for text in unequal_terms(found)]
 
 

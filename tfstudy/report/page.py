@@ -52,13 +52,7 @@ class Picture(NamedTuple):
     file: str
 
 
-class Lines(NamedTuple):
-    """Lines of fixed width."""
-
-    text: str
-
-
-Block = Words | Items | Grid | Picture | Lines
+Block = Words | Items | Grid | Picture
 
 
 class Section(NamedTuple):
@@ -140,7 +134,6 @@ WRITERS: dict[type, Callable[[Any], str]] = {
     Items: lambda items: markdown_list(map(escaped, items.lines)),
     Grid: _grid,
     Picture: _picture,
-    Lines: lambda lines: f"```\n{lines.text}\n```",
 }
 
 

@@ -1,6 +1,5 @@
 """The report of a study as blocks: what was studied, the verdict, table, comparisons, figures, claims, protocol."""
 
-import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,19 +9,17 @@ from typing import TYPE_CHECKING
 from tfstudy import __version__
 from tfstudy.analysis.frame import UNFINISHED, Study
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report import page as pages
 from tfstudy.report.claims import PROTOCOL, ClaimText
 from tfstudy.report.comparisons import HEADS, examples_labels, summarize_comparisons, verdict
-from tfstudy.report.error_examples import errors
 from tfstudy.report.markup import count_range, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
-from tfstudy.report.page import Block, Grid, Items, Lines, Page, Picture, Section, Words
+from tfstudy.report.page import Block, Grid, Items, Page, Picture, Section, Words
 from tfstudy.report.plots import Selection, all_plots
-from tfstudy.report.render import render
 from tfstudy.report.tables import Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
@@ -36,9 +33,6 @@ MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_LISTED = 8  # tasks, split schemes or architectures
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-MAX_EXAMPLES = 2  # of each kind of error
-MAX_CONDITIONS = 150  # whose errors are shown
-ERROR_WIDTH = 110  # characters of a line of errors
 MAIN = "split"  # the figure at the top
 CLAIM_HEADS = ("id", "claim", "verdict", "evidence", "source")
 PACKAGES = ("python", "torch", "lightning")  # that affect results most
@@ -72,7 +66,6 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         _table(table, counts),
         _comparisons(table),
         Section("Figures", [*(Words(note, note=True) for note in notes), *(one for one in figures if one not in main)]),
-        _errors(rows),
         *_claims(claims),
         _runs(table),
         _protocol(table),
@@ -120,26 +113,6 @@ def _comparisons(table: Table) -> Section:
     untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
     grid = Grid(found.summary, HEADS, found.tested, found.decided, 1)
     return Section("Comparisons", [grid, Items([*found.notes, *untested], note=True)])
-
-
-def _errors(rows: Sequence[Condition]) -> Section:
-    """Return the errors of the first run of each condition whose predictions can be read, and what is not shown."""
-    shown: dict[str, list[Block]] = {}
-    without = []
-    with_runs, names = [row for row in rows if row.runs], test_set_labels(rows)
-    for row in with_runs[:MAX_CONDITIONS]:
-        name = f"{names[row.place]}: {row.label}"
-        for run in row.runs:
-            with contextlib.suppress(UserError):
-                found = errors(run.path, row.test, MAX_EXAMPLES, ERROR_WIDTH)
-                shown[name] = [Lines(render(found.parts, (), "text", width=ERROR_WIDTH).strip())]
-                break
-        else:
-            without.append(name)
-    notes = [f"Not read, for lack of predictions: {listed(without, MAX_NAMED)}."] if without else []
-    if len(with_runs) > MAX_CONDITIONS:
-        notes.append(f"The first {MAX_CONDITIONS} of {len(with_runs):,} conditions are shown.")
-    return Section("Errors", [], shown | ({"What is not shown": [Words(note) for note in notes]} if notes else {}))
 
 
 def _claims(claims: Sequence[ClaimText]) -> list[Section]:

@@ -1,12 +1,12 @@
 """Plots of a study's records. Each kind is a function of its name; matplotlib is imported when one is drawn."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.analysis.frame import Study, read_finished_runs
-from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError, one_of, quoted
 
@@ -77,37 +77,27 @@ def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
     """Return the plot of the selected rows of a frame of conditions."""
     from tfstudy.report.plots.layout import SHEETS, theme
 
+    shown = rows_of(found)
+    for name, texts in (("task", selection.task), ("split", selection.split)):
+        known = sorted({getattr(condition, name) for condition in shown})
+        wanted = [one_of(name, text, known) for text in texts.split(",") if text]
+        shown = [condition for condition in shown if not wanted or getattr(condition, name) in wanted]
     more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
     sheet = SHEETS[selection.width]
-    draw = getattr(import_module(f"tfstudy.report.plots.{kind}"), kind)
     with theme(sheet):
-        plot: Plot = draw(select(rows_of(found), selection), sheet, **more)
+        plot: Plot = getattr(import_module(f"{__name__}.{kind}"), kind)(shown, sheet, **more)
         return plot
-
-
-def select(every: Sequence[Condition], selection: Selection) -> list[Condition]:
-    """Return the conditions of these tasks and split schemes; `UserError` with the nearest name for an unknown one."""
-    shown = list(every)
-    for name in ("task", "split"):
-        known = sorted({getattr(condition, name) for condition in shown})
-        texts = getattr(selection, name)
-        if wanted := [one_of(name, text, known) for text in texts.split(",") if texts]:
-            shown = [condition for condition in shown if getattr(condition, name) in wanted]
-    return shown
 
 
 def all_plots(study: Study, selection: Selection = EVERYTHING) -> Iterator["Plot"]:
     """Yield every plot for which these records have the data, without regard to the tag of the selection."""
     whole, drawn = conditions(study.runs), set()
     for kind, tag in [*((kind, "") for kind in KINDS if kind != SLICES), *((SLICES, tag) for tag in tags(study))]:
-        if tag in drawn:  # a length plot shows more than slices by length
-            continue
-        try:
-            plot = _draw(conditions(study.runs, tag) if tag else whole, kind, selection)
-        except UserError:  # the data are missing
-            continue
-        drawn.add(plot.name)
-        yield plot
+        with suppress(UserError):  # the data are missing
+            if tag not in drawn:  # a length plot shows more than slices by length
+                plot = _draw(conditions(study.runs, tag) if tag else whole, kind, selection)
+                drawn.add(plot.name)
+                yield plot
 
 
 def tags(study: Study) -> list[str]:
