@@ -184,6 +184,7 @@ def test_every_number_of_the_long_table_is_in_the_wide_one(tmp_path, count):
     [cells] = wide(found)
     frame = pd.DataFrame(cells.frame).set_index("architecture" if count == 3 else "test set")
     frame = frame if count == 3 else frame.T
+    assert cells.title.endswith("; the same in each row: parameters 1k")
     for row in found.rows.itertuples():
         assert frame[row.test.removeprefix("test_")][row.arch].startswith(f"{row.mean:.1f} ")
 

@@ -152,7 +152,7 @@ def report(
 ) -> None:
     """Write the report of a study as HTML and Markdown.
 
-    It opens with what was studied, the main figure and a verdict; tables, figures, errors, claims and the protocol
+    It opens with what was studied, the main figure and a verdict; tables, figures, claims and the protocol
     follow. The page needs no other file and no network. Other files in the folder stay as they are; a folder with an
     index.html or report.md from something else is refused.
     """

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MANY = 6  # test sets in columns, where there are fewer conditions
 MORE = ("oracle_length", "over_lengths", "chrf", "L90", "L50", "seconds")  # columns where there is one test set
 PUBLISHED = "published"
+LABELS = ("architecture", "preset")  # heads whose texts say what they are
 Place = tuple[str, ...]
 Names = tuple[str, ...]  # what tells a row from the others: a text for each head
 
@@ -66,9 +67,10 @@ def _of_task(table: "Table", rows: Sequence[Condition], format: str, narrow: boo
 
     more = _more(table, lines) if len(places) == 1 else {}
     more |= {} if narrow else {"parameters": [_sizes(line) for line in lines]}
-    # what all rows share stands in the title, but not the architecture where published figures are below
+    # settings and sizes that all rows share stand in the title, but no architecture with published figures below
     own = {head: [line.names[i] for line in lines] for i, head in enumerate(heads)}
-    shared = {head: texts[0] for head, texts in (own | more).items() if len(lines) > 1 and len({*texts}) == 1}
+    own |= {head: texts for head, texts in more.items() if head == "parameters"}
+    shared = {head: texts[0] for head, texts in own.items() if len(lines) > 1 and len({*texts}) == 1}
     if any(row.published for row in rows):
         shared.pop(heads[0], None)
     lines = [line._replace(names=tuple(own[head][i] for head in heads if head not in shared))
@@ -107,14 +109,14 @@ def _lines(rows: Sequence[Condition]) -> tuple[list[str], list[Line]]:
     varying = {key for members in groups.values() for key in labels.varying(members)}
     shown = [key for key in keys if key in varying]
     presets = [f"{row.preset}{f' {OUTDATED}' * bool(row.settings.get(OUTDATED))}" for row in rows]
-    heads, with_preset = ["architecture", *map(short_key, shown)], {*presets} != {DEFAULT}
+    heads, with_preset = [LABELS[0], *map(short_key, shown)], {*presets} != {DEFAULT}
     values = [tuple(str(settings[key]) for key in shown) for settings in own]
     names: list[Names] = [(row.arch, *texts) for row, texts in zip(rows, values, strict=True)]
     if with_preset:
-        heads.insert(1, "preset")
+        heads.insert(1, LABELS[1])
         names = [(one[0], preset, *one[1:]) for one, preset in zip(names, presets, strict=True)]
     if len({(one, row.place) for one, row in zip(names, rows, strict=True)}) < len(rows):
-        heads, names = ["architecture", "preset"], [(row.arch, row.preset_label) for row in rows]
+        heads, names = [*LABELS], [(row.arch, row.preset_label) for row in rows]
     lines: dict[Names, Line] = {}
     for one, row in zip(names, rows, strict=True):
         lines.setdefault(one, Line(one, {})).on[row.place] = row
@@ -200,7 +202,8 @@ def _block(
             columns, {head: head for head in columns}, title=title,
             left=frozenset((*heads, *places.values())), bold=bold, breaks=frozenset({count} if quoted else ()),
         )  # fmt: skip
-    names = [" ".join(filter(None, one)) for one in zip(*(columns[head] for head in heads), strict=True)]
+    named = [[text if head in LABELS or not text else f"{head}={text}" for text in columns[head]] for head in heads]
+    names = [" ".join(filter(None, one)) for one in zip(*named, strict=True)]
     rest = [head for head in columns if head not in heads]
     turned = {"test set": rest} | {name: [columns[head][i] for head in rest] for i, name in enumerate(names)}
     strong = {name: [bold.get(head, [False] * len(names))[i] for head in rest] for i, name in enumerate(names)}
