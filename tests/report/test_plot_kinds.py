@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
-from tests.example_records import put, result, write
+from tests.example_records import put, result, set_environments, write
 from tests.example_tables import compared, rows
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
@@ -247,10 +247,12 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     made = [one for n in sizes for one in runs("lstm", n / 10, experiment=f"e{n}", train_examples=sizes[n])]
     found = {"e1": (64, 0.1), "e2": (128, 0.3), "e3": (128, 0.1)}
     study = write(tmp_path, *made)
-    configured(study, **{e: {"data": {"train_pairs": n}, "model": {"dropout": x}} for e, (n, x) in found.items()})
+    configured(study, **{e: {"data": {"train_pairs": n, "noise": x}} for e, (n, x) in found.items()})
+    for path in study.glob("*/*/s*"):  # so that a setting is known not to be its preset's
+        set_environments(path, {"settings": json.loads((path / "config.yaml").read_text())})
     alt = make_plot(read_study(study), "data").alt
-    assert "lstm dropout=0.1 +20.0" in alt
-    assert "dropout=0.3" not in alt  # it has one size
+    assert "lstm noise=0.1 +20.0" in alt
+    assert "noise=0.3" not in alt  # it has one size
 
 
 # settings

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tfstudy.cli.command_line import PrintableStream
 from tfstudy.errors import UserError
 from tfstudy.report.markup import (
     MINUS,
+    csv_text,
     ends,
     escape_latex,
     escape_markdown,
@@ -63,6 +65,7 @@ def test_json_has_null_for_nan_at_any_depth():
     assert "ü" in text
     with pytest.raises(ValueError, match="inf"):
         json_text(math.inf)
+    assert csv_text(pd.DataFrame({"n": pd.Series([3, None], dtype=object)})) == 'n\n3\n""\n', "whole numbers stay whole"
 
 
 # Formats
