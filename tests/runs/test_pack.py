@@ -17,12 +17,12 @@ from tests.example_study import finish_run, planned, running_elsewhere, start_ru
 from tests.interrupted_runs import COPYING, COPYING_RUN, die
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
-from tfstudy.launchers.batch import copy_finished
+from tfstudy.launchers.batch import copy_finished, save_plan
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.pack import pack_study, unzip_study
-from tfstudy.runs.status import study_runs
+from tfstudy.runs.status import read_plan, study_runs
 from tfstudy.runs.store import broken_because, read_bytes, read_metrics, read_predictions, read_result
-from tfstudy.runs.studyfile import exists, names_in
+from tfstudy.runs.studyfile import PLANS, exists, names_in
 
 COMMANDS = (
     ["table", "study", "--format", "json"],
@@ -99,6 +99,20 @@ def test_all_commands_say_the_same_of_a_packed_study(study, capsys):
         os.utime(path, (1, 1))
     pack_study(study)
     assert (study / "runs.zip").read_bytes() == packed, "the same runs are the same bytes"
+
+
+def test_a_packed_study_has_the_plans_and_contrasts_of_its_grids(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_plan(planned("0,1,2"), [({"arch": "lstm"}, {"arch": "cnn"})])
+    study = small_study(0, 1)[0].parents[2]
+    plan = read_plan(study)
+    assert plan.contrasts
+    pack_study(study)
+    shutil.rmtree(study / PLANS)
+    assert read_plan(study) == plan
+    assert [run.state for run in study_runs(study)] == ["finished", "finished", "pending"]
+    unzip_study(study)
+    assert read_plan(study) == plan
 
 
 def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):

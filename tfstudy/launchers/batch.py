@@ -31,9 +31,9 @@ from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.pack import write_files
-from tfstudy.runs.status import PLANS, Plan, RunStatus, read_plan
+from tfstudy.runs.status import Plan, RunStatus, read_plan
 from tfstudy.runs.store import has_result, is_finished, last_start, read_config, read_result
-from tfstudy.runs.studyfile import exists, packed_in
+from tfstudy.runs.studyfile import PLANS, exists, packed_in
 
 READ = 200  # finished runs that are read for an estimate
 CHANGED = (

@@ -1,4 +1,4 @@
-"""Pack the finished runs of a study into a zip file, and unpack them. Imports no torch.
+"""Pack the finished runs of a study into a zip file, with the plans of its grids, and unpack them. Imports no torch.
 
 The zip file is written aside, read back and compared, and renamed; only then the run folders are removed, each by
 renaming it first. Whenever this is interrupted, each run is whole in its folder, in a zip file or in both, and the same
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import BusyError, is_locked, locked
+from tfstudy.runs.files import BusyError, is_locked, locked, write_atomically
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import broken_because, has_result
-from tfstudy.runs.studyfile import NAME, StudyZip, locate, packed_in, packed_runs, run_within, study_zips
+from tfstudy.runs.studyfile import NAME, PLAN, PLANS, StudyZip, locate, packed_in, packed_runs, run_within, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED, UNPACKED = ".packed", ".unpacked"  # ends of the names of folders that are not complete; they start with a dot
@@ -72,6 +72,11 @@ def unzip_study(study: Path) -> tuple[int, list[Path]]:
             write_files(run, part)
             part.rename(run)
         os.sync()
+        for one in zips:  # the newest first
+            for name in one.plans:
+                if not (study / name).exists():
+                    (study / PLANS).mkdir(exist_ok=True)
+                    write_atomically(study / name, one.read(name))
         for one in zips:
             one.path.unlink()
         return len(runs), [one.path for one in zips]
@@ -125,6 +130,12 @@ def _files(run: Path, without: Sequence[str]) -> dict[str, Path]:
     return {name: files[name] for name in kept if name.split("/")[0] not in without}
 
 
+def _plans(study: Path) -> list[Path]:
+    """The plans in the folder of a study, sorted."""
+    found = (path for path in sorted((study / PLANS).glob("*")) if path.is_file() and not path.is_symlink())
+    return [path for path in found if PLAN.fullmatch(f"{PLANS}/{path.name}")]
+
+
 def _is_packed(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
     """Whether the newest zip file with this run has the same files, but for those that are left out."""
     name = str(run.relative_to(study))
@@ -148,11 +159,11 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
     try:
         with part.open("wb") as file:
             with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-                for run in sorted(runs):
-                    for name, source in _files(run, without).items():
-                        member = ZipInfo(f"{run.relative_to(study)}/{name}", FIRST_TIME)
-                        member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
-                        archive.writestr(member, source.read_bytes(), ZIP_DEFLATED, 9)
+                files = [file for run in sorted(runs) for file in _files(run, without).values()]
+                for source in (*_plans(study), *files):
+                    member = ZipInfo(str(source.relative_to(study)), FIRST_TIME)
+                    member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
+                    archive.writestr(member, source.read_bytes(), ZIP_DEFLATED, 9)
             file.flush()
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # so that it is read from the disk

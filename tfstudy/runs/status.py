@@ -18,16 +18,15 @@ from tfstudy.runs.files import BrokenError, is_locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.schema import Progress, Result
 from tfstudy.runs.store import UNREADABLE, failure_of, last_lines, open_run, read_progress
-from tfstudy.runs.studyfile import read_file
+from tfstudy.runs.studyfile import PLANS, read_file, study_zips
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
-PLANS = ".plans"  # the folder of a study with the runs that its grids planned
 MAX_PLAN = 1 << 24  # bytes
 
 
 class Plan(msgspec.Struct):
-    """A file in `PLANS`: the runs of a grid, by name."""
+    """A file in the folder `PLANS` of a study: the runs of a grid, by name."""
 
     runs: dict[str, str]  # presets
     configs: dict[str, dict[str, Any]] = {}
@@ -64,11 +63,13 @@ def study_runs(study: Path) -> list[RunStatus]:
 
 
 def read_plan(study: Path) -> Plan:
-    """What all grids of a study planned. Damaged plans are ignored."""
+    """What all grids of a study planned. A plan in its folder hides a packed one; damaged ones are ignored."""
     plan = Plan({})
-    for path in sorted((study / PLANS).glob("*.json")):
+    packed = {name: one for one in reversed(study_zips(study)) for name in one.plans}
+    for name in sorted({*packed, *(f"{PLANS}/{path.name}" for path in (study / PLANS).glob("*.json"))}):
         with suppress(OSError, BrokenError, *UNREADABLE):
-            found = PLAN.decode(read_file(path, MAX_PLAN))
+            own = (study / name).exists()
+            found = PLAN.decode(read_file(study / name, MAX_PLAN) if own else packed[name].read(name, MAX_PLAN))
             new = [pair for pair in found.contrasts if pair not in plan.contrasts]
             plan = Plan(plan.runs | found.runs, plan.configs | found.configs, plan.contrasts + new)
     return plan

@@ -1,8 +1,9 @@
 """Read the files of run folders, from folders or from the zip files of their study. Imports no torch.
 
 A study may have zip files beside its run folders: `runs.zip`, `runs-2.zip` and so on, as `tfstudy pack` writes them.
-They hold run folders by their paths within the study. A packed run keeps the path that its folder had, and the
-functions of this module read both. A folder hides a packed run of the same path, and a later zip file an earlier one.
+They hold run folders by their paths within the study, and the plans of its grids. A packed run keeps the path that its
+folder had, and the functions of this module read both. A folder hides a packed run of the same path, and a later zip
+file an earlier one.
 
 A zip file may come from somebody else: one with members that no `tfstudy pack` writes is left out as a whole.
 """
@@ -20,6 +21,8 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, BrokenError, is_archived, open_file, read_plain
 
+PLANS = ".plans"  # the folder of a study with the runs and contrasts that its grids planned
+PLAN = re.compile(rf"{re.escape(PLANS)}/[0-9a-f]{{8}}\.json")
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
 MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
 MAX_DEPTH = 8  # of a file in a study: EXPERIMENT/ARCHITECTURE/RUN/predictions/FILE has 5
@@ -40,6 +43,7 @@ class StudyZip:
         members = [info for info in self._zip.infolist() if not info.is_dir()]
         self.members: dict[str, ZipInfo] = {}
         self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
+        self.plans: list[str] = []  # names of the members that are plans
         for info in members:
             self._add(info)
         if sum(info.file_size for info in members) > MAX_EXPANSION * path.stat().st_size:
@@ -53,14 +57,14 @@ class StudyZip:
             problem = "has an unusual name"
         elif str(PurePosixPath(name)) != name or name.startswith("/") or ".." in name.split("/"):
             problem = "has a path that does not lead into the study"
-        elif not run or run == name:
-            problem = "is not in a run folder"
+        elif not PLAN.fullmatch(name) and run in ("", name):
+            problem = "is neither in a run folder nor a plan"
         elif name in self.members:
             problem = "occurs twice"
         if problem:
             raise BrokenError(self.path, f"member {quoted(name)} {problem}")
         self.members[name] = info
-        self.runs.setdefault(run, []).append(name)
+        (self.runs.setdefault(run, []) if run else self.plans).append(name)
 
     def read(self, name: str, limit: int = 1 << 30) -> bytes:
         """The content of a member; `BrokenError` if it is damaged or longer than `limit` bytes."""
