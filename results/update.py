@@ -49,10 +49,8 @@ FORMS = ("adjective_class", "negative_questions", "noun_forms", "verb_tenses")
 LEFT_OUT = {  # by study: columns and rows of its table that its page does not need; `tfstudy table STUDY` has them
     "positions": ("architecture", "parameters"),
     "blocks": ("architecture", "parameters"),
-    "warmup": ("architecture", "oracle length, EOS forbidden", "L90", "L50"),
-    "distances": ("oracle length, EOS forbidden", "L90", "L50"),
-    "scan-simple": ("oracle length, EOS forbidden", "L90", "L50"),
-    "tasks": ("oracle length, EOS forbidden", "L90", "L50", "parameters"),
+    "warmup": ("architecture",),
+    "tasks": ("parameters",),
     "claims-tasks": ("parameters",),
     "claims-heads": (*FORMS, "parameters"),
     "claims-pairs": (*FORMS, "parameters"),

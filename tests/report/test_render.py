@@ -116,14 +116,13 @@ def test_no_line_is_wider_than_a_terminal_and_no_text_is_lost(rows, width):
     )
 
 
-def test_columns_are_left_out_in_their_order_and_named_and_heads_are_folded_only_if_that_helps():
+def test_a_table_wider_than_the_terminal_is_continued_below_and_heads_are_folded_only_if_that_helps():
     frame = {"name": ["x" * 20], "a long head": ["1"], "other": ["y" * 10]}
-    cells = Cells(frame, left_out=("other", "a long head"))
-    assert render([cells], (), "text", width=60).splitlines()[0].endswith("a long head  other")
-    assert render([cells], (), "text", width=38).splitlines()[-1] == "x" * 20 + "     1  yyyyyyyyyy"
-    assert "left out to fit 30 characters: other;" in " ".join(render([cells], (), "text", width=30).split())
-    narrow = " ".join(render([cells], (), "text", width=20).split())
-    assert "characters: a long head, other;" in narrow
+    lines = {width: render([Cells(frame)], (), "text", width=width).splitlines() for width in (60, 38, 32, 10)}
+    assert lines[60][0].endswith("a long head  other")
+    assert lines[38][-1] == "x" * 20 + "     1  yyyyyyyyyy"
+    assert lines[32][-4:] == ["x" * 20 + "     1", "", "name                  other", "x" * 20 + "  yyyyyyyyyy"]
+    assert max(map(len, lines[10])) <= 12, "as narrow as columns can be"
 
 
 def test_without_a_terminal_a_row_is_a_line(monkeypatch):

@@ -100,7 +100,7 @@ def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):
     part = result(0)["splits"]["test"]
     slices = {"length": {v: {"n": 5, "metrics": {"exact_match": 1 / int(v)}} for v in ("10", "2")}}
     study = write(tmp_path, result(0, splits={"test": part | {"slices": slices}}))
-    assert [(cells["length"], cells["exact match"]) for cells in columns(table(study, by="length"))] == [
+    assert [(cells["by length"], cells["exact match"]) for cells in columns(table(study, by="length"))] == [
         ("2", "50.0"),
         ("10", "10.0"),
     ]

@@ -29,11 +29,10 @@ def status(
 @app.command()
 def table(
     study: opt.OneStudy = "",
-    by: Annotated[str, opt.option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
+    by: Annotated[str, opt.option(metavar="TAG", help="A row for each value of a tag, such as length.")] = "",
     metric: opt.Metric = "",
     baseline: opt.Baseline = "",
-    columns: Annotated[str, opt.option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
-    seeds: Annotated[bool, opt.option("--seeds", help="Also show the result of each seed.")] = False,
+    columns: Annotated[str, opt.option(metavar="NAME,...", help="A row for each test set: arch,n,result,seeds.")] = "",
     runs: Annotated[bool, opt.option("--runs", help="Each run and test set with its settings: csv or json.")] = False,
     notes: Annotated[bool, opt.option("--notes", help="All notes on how the numbers were obtained.")] = False,
     format_: Annotated[
@@ -55,16 +54,16 @@ def table(
     if runs:
         from tfstudy.report.lists import each_run
 
-        if any((by, metric, baseline, columns, seeds, notes, caption, label)):
+        if any((by, metric, baseline, columns, notes, caption, label)):
             raise UserError("--runs has all metrics and settings of each run; only --format and --results go with it")
         print(each_run(study, results, one_of("format", format_ or "csv", ("csv", "json"))), end="")
         return
     name = document_format(format_, FORMATS)
     if (caption or label) and name != "tex":
         raise UserError(f"--caption and --label need --format tex, not {name}")
-    if (columns or seeds) and name in ("csv", "json"):
-        raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
-    found = read_table(study_folder(study, results), by, metric, baseline, columns, seeds)
+    if columns and name in ("csv", "json"):
+        raise UserError(f"--columns does not apply to --format {name}, which has all values")
+    found = read_table(study_folder(study, results), by, metric, baseline, columns)
     if name == "text" and sys.stdout.isatty():
         print_table(found, Terminal(), notes)
     else:

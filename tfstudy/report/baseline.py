@@ -46,7 +46,7 @@ def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, 
         styles=COLOURS,
         bold={"result": [one.state == WORSE for one in rows]},
         folded=frozenset(("condition", "reason")),
-        left_out=("q",),
+        names=2,
     )
     counts = Counter(one.state for one in rows)
     states = ", ".join(f"{count} {state}" for state, count in counts.items())

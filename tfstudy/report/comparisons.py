@@ -35,7 +35,6 @@ class ComparisonSummary(NamedTuple):
     summary: str
     tested: list[tuple[str, ...]]  # by `HEADS`
     decided: list[bool]  # each of them
-    untested: dict[str, list[str]]  # by test set, the conditions without any test
     notes: list[str]
 
 
@@ -65,25 +64,16 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
     names, every = examples_labels(table), _pairs(table)
     order = {place: number for number, place in enumerate(names)}
     tested = [pair for pair in every if pair.row.tested]
-    # if not all can be listed, those between architectures come first
-    clearest = sorted(tested, key=lambda one: (one.first.arch == one.second.arch, one.row.p))[:MAX_LISTED]
-    shown = sorted(clearest, key=lambda one: (order[one.first.place], not one.row.significant, one.row.p))
-    notes = [NOTE] if tested else []
-    if len(shown) < len(tested):
-        notes.append(
-            f"{len(shown):,} of {len(tested):,} comparisons are listed: those between architectures first, then by q. "
-            "The letters in the table cover all of them."
-        )
-    with_test = {one.key for pair in tested for one in pair[:2]}
-    untested: dict[str, list[str]] = {}
-    for one in {one.key: one for pair in every for one in pair[:2] if one.key not in with_test}.values():
-        untested.setdefault(names[one.place], []).append(one.label)
+    shown = sorted(tested, key=lambda one: one.row.p)[:MAX_LISTED]
+    shown.sort(key=lambda one: (order[one.first.place], not one.row.significant, one.row.p))
+    more = f"{MAX_LISTED} of {len(tested):,} comparisons are listed, by q; the letters in the table cover all of them."
+    notes = [*[NOTE] * bool(tested), *[more] * (len(shown) < len(tested))]
     decided, rest = sum(pair.row.significant for pair in tested), len(every) - len(tested)
-    more = f", {rest:,} not tested ({A_TEST_NEEDS})" if rest else ""
-    counts = f"{decided:,} decided, {len(tested) - decided:,} open{more}"
+    untested = f", {rest:,} not tested ({A_TEST_NEEDS})" if rest else ""
+    counts = f"{decided:,} decided, {len(tested) - decided:,} open{untested}"
     summary = f"{plural(len(every), 'comparison')} on the same examples: {counts}." if every else NOTHING
     texts = [_texts(pair, names[pair.first.place]) for pair in shown]
-    return ComparisonSummary(summary, texts, [pair.row.significant for pair in shown], untested, notes)
+    return ComparisonSummary(summary, texts, [pair.row.significant for pair in shown], notes)
 
 
 def _texts(pair: Pair, test_set: str) -> tuple[str, ...]:

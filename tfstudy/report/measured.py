@@ -238,8 +238,7 @@ def _text(cell: object) -> str:
 def attention_listing(found: "Maps", given: bool) -> Listing:
     """Return, for maps of the first kind, the source token that each token attends to most, by mean over heads.
 
-    The table has a column for each layer; on a terminal the first layers are left out until the others fit. `given` is
-    whether the output was.
+    The table has a column for each layer. `given` is whether the output was.
     """
     one, layers = found.of_one_kind(), sorted({m.layer for m in found.of_one_kind().maps})
     kind = one.maps[0].kind
@@ -254,13 +253,12 @@ def attention_listing(found: "Maps", given: bool) -> Listing:
     heads = {m.head for m in one.maps}
     of = f", mean of {len(heads)} heads" if len(heads) > 1 else "" if heads == {1} else f", head {max(heads)}"
     title = f"{KINDS[kind]}: the token with the largest weight{of}"
-    left_out = [f"layer {layer}" for layer in layers[:-1]]
 
     def values() -> dict[str, Any]:
         maps = [each._asdict() for each in found.maps]
         return {"source": found.source, "output": found.output, "given": given, "maps": maps}
 
-    return Listing([title, Cells(frame, left=[*frame][1:], left_out=left_out)], values=values)
+    return Listing([title, Cells(frame, left=[*frame][1:], names=2)], values=values)
 
 
 def _short(token: str) -> str:

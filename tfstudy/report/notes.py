@@ -1,18 +1,13 @@
-"""The notes under a table: what its numbers are, how they were tested, how the runs were trained and evaluated.
-
-And on its conditions: trivial systems, outputs that were cut, sizes, and settings that differ from the presets.
-"""
+"""The notes under a table: what its numbers are, how they were tested, how the runs were trained and evaluated."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy import models, tasks
 from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.labels import Condition, preset_text
 from tfstudy.analysis.published import SIGN_NOTE, Quotation
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
-from tfstudy.config.presets import preset
 from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.report.markup import count_range, plural, q_equals, several, with_interval
 from tfstudy.runs.display import metric_name
@@ -23,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_LISTED = 5  # parts of a note
-MAX_TEST_SETS = 8  # that have a note of their own on trivial systems
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
 EXPLAINED = (  # columns, by key, and what they are
@@ -62,9 +56,7 @@ def table_notes(
         f"{several(map(metric_name, metrics))} on test sets, in percent: mean over seeds with its 95 % confidence "
         f"interval (Student's t; {single})"
     )
-    about = [
-        *_trivial_systems(rows, metrics), *_cut_outputs(rows), *_presets(rows),
-    ]  # fmt: skip
+    about = [*_trivial_systems(rows, metrics), *_cut_outputs(rows), *_presets(rows)]
     explained = [text for keys, text in EXPLAINED if {*keys} & {*columns}]
     if "seconds" in columns:
         devices = several(run.result.device for run in runs)
@@ -72,11 +64,10 @@ def table_notes(
         explained.append(f"seconds: training time on {devices}, median over runs; {machine}")
     sources = source_notes(quoted)
     if quoted:
-        signed = f"; {SIGN_NOTE}" * any(not one.same_settings for one in quoted)
         sources.insert(
             0,
             "published: same metric, test set and kind of network, one figure of each paper (under the settings of a "
-            f"preset if it has one, else its highest){signed}",
+            "preset if it has one, else its highest)",
         )
     kinds = {
         MEAN: [mean], TESTS: _tests(rows, pairs, "difference" in columns), CONDITIONS: about, COLUMNS: explained,
@@ -96,9 +87,13 @@ def contrast_note(one: Mapping[str, Any]) -> str:
 def first_notes(rows: "pd.DataFrame", notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:
     """Return at most three notes: what the numbers are, what is wrong with the runs, and the sources of figures."""
     warnings = [note.text for note in notes if note.kind in (WARNING, LEFT_OUT)]
-    signs = [SIGN_NOTE] * any(not one.same_settings for one in quoted)
     sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
-    return list(filter(None, [first_note(rows), "; ".join(warnings), "; ".join([*signs, *sources])]))
+    return list(filter(None, [first_note(rows), "; ".join(warnings), "; ".join([*sign_notes(quoted), *sources])]))
+
+
+def sign_notes(quoted: Sequence[Quotation]) -> list[str]:
+    """Return what the sign of other settings means, if a published figure has it."""
+    return [SIGN_NOTE] * any(not one.same_settings for one in quoted)
 
 
 def first_note(rows: "pd.DataFrame") -> str:
@@ -203,29 +198,23 @@ def whole_scores(condition: Condition) -> list[SplitScores]:
 
 
 def _trivial_systems(rows: Sequence[Condition], metrics: Sequence[str]) -> list[str]:
-    """Return the metrics of trivial systems in percent, for each test set; ranges where training sets differ in them.
-
-    Test sets beyond `MAX_TEST_SETS` are one range.
-    """
-    names = test_set_labels(rows)
-    recorded = [(names[row.place], scores.baselines) for row in rows for scores in whole_scores(row)]
-    recorded = [(label, systems) for label, systems in recorded if systems]
-    labels = {label for label, _ in recorded}
-    found: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for label, systems in recorded:
-        place = found.setdefault(label if len(labels) <= MAX_TEST_SETS else f"{len(labels)} test sets", {})
-        for name, measured in systems.items():
+    """Return the metrics of trivial systems in percent on each test set, as ranges where runs differ in them."""
+    names, found = test_set_labels(rows), dict[str, dict[str, dict[str, list[float]]]]()
+    for row in rows:
+        for system, measured in (one for scores in whole_scores(row) for one in scores.baselines.items()):
+            own = found.setdefault(names[row.place], {}).setdefault(system, {})
             for metric in dict.fromkeys((*metrics, "chrf")):
                 if metric in measured:
-                    place.setdefault(name, {}).setdefault(metric, []).append(100 * measured[metric])
+                    own.setdefault(metric_name(metric), []).append(100 * measured[metric])
 
-    def text(values: Sequence[float]) -> str:
-        return "-".join(dict.fromkeys(f"{end:.1f}" for end in (min(values), max(values))))
+    def text(name: str, values: Sequence[float]) -> str:
+        return f"{name} {'-'.join(dict.fromkeys(f'{end:.1f}' for end in (min(values), max(values))))}"
 
-    def line(name: str, measured: Mapping[str, Sequence[float]]) -> str:
-        return f"{name} {', '.join(f'{metric_name(metric)} {text(own)}' for metric, own in measured.items())}"
-
-    return [f"trivial systems on {at}: {'; '.join(line(*one) for one in own.items())}" for at, own in found.items()]
+    parts = [
+        f"{at}: " + "; ".join(f"{name} {', '.join(map(text, own, own.values()))}" for name, own in systems.items())
+        for at, systems in found.items()
+    ]
+    return [f"trivial systems on {part}" for part in parts]
 
 
 def _cut_outputs(rows: Sequence[Condition]) -> list[str]:
@@ -247,38 +236,13 @@ def _terms(rows: Sequence[Condition]) -> list[Note]:
 
 
 def _presets(rows: Sequence[Condition]) -> list[str]:
-    """Return what differs from the presets as they are now (in older runs, or by other settings), and what has none.
-
-    Of what differs, settings in the names of conditions are left out.
-    """
-    differing: dict[str, list[Condition]] = {}  # by settings
-    without: dict[str, list[Condition]] = {}
+    """Return which settings differ from the presets as they are now, besides those in the names of conditions."""
+    differing: dict[str, set[str]] = {}
     for row in rows:
-        known = row.task in tasks.names() and row.arch in models.names()
-        if known and row.preset == "default" and not preset(row.task, row.arch):
-            text = preset_text(row).removeprefix(f"preset {row.preset}").removeprefix(" with ")
-            without.setdefault(text or "default settings", []).append(row)
-        elif (text := preset_text(row, beside_label=True)) != f"preset {row.preset}":
-            differing.setdefault(text, []).append(row)
-    beside = ", beside those in the names" if any(row.settings for row in rows) else ""
-    found = {
-        f"settings that differ from today's presets{beside}": differing,
-        "no preset for this task, so that widths that are not set are scaled to the size of the Transformer": without,
-    }
-    return [f"{text}: {_first([_named(*one, rows) for one in own.items()])}" for text, own in found.items() if own]
-
-
-def _named(text: str, own: Sequence[Condition], rows: Sequence[Condition]) -> str:
-    """Return a text on some of these conditions after their architectures and places, unless it is on those of all."""
-    parts = [part for part in ("task", "split", "corpus") if len({getattr(row, part) for row in rows}) > 1]
-    names = []
-    for keys in (["arch"], parts):
-        some, every = (
-            dict.fromkeys(" ".join(filter(None, (getattr(row, key) for key in keys))) for row in each)
-            for each in (own, rows)
-        )
-        names += [", ".join(some)] * (len(some) < len(every))
-    return f"{' on '.join(names)}: {text}" if names else text
+        if (text := preset_text(row, beside_label=True)) != f"preset {row.preset}":
+            differing.setdefault(text, set()).add(row.arch)
+    parts = [f"{several(archs)}: {text}" for text, archs in differing.items()]
+    return [f"settings that differ from today's presets, beside those in the names: {_first(parts)}"] if parts else []
 
 
 def _first(listed: Sequence[str]) -> str:

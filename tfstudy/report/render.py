@@ -1,7 +1,7 @@
 """One `render` for everything that is listed: frames of texts and their notes, for a terminal and in each format.
 
-A listing is a function that returns a `Listing`. rich lays out the terminal, where columns are left out by priority
-until the rest fits, and the listing says which; pandas' Styler writes LaTeX and HTML.
+A listing is a function that returns a `Listing`. rich lays out the terminal, where a table that is too wide is
+continued below; pandas' Styler writes LaTeX and HTML.
 """
 
 import html
@@ -52,8 +52,7 @@ class Cells(NamedTuple):
     styles: Mapping[str, str] = {}  # on a terminal: of cells with these texts, such as the states of runs
     breaks: frozenset[int] = frozenset()  # rows before which LaTeX leaves a space
     folded: frozenset[str] = frozenset()  # columns whose cells a terminal may fold between words
-    left_out: Sequence[str] = ()  # of what is too wide for a terminal, in this order
-    left_out_last: Sequence[Sequence[str]] = ()  # those that go together, if it is too wide even when folded
+    names: int = 1  # columns that name a row, at the left: repeated where a table is continued below
     headless: bool = False  # without heads on a terminal
 
     def head(self, key: str) -> str:
@@ -216,9 +215,8 @@ def text_width() -> int:
     return shutil.get_terminal_size().columns if known else UNLIMITED
 
 
-def show(parts: Sequence[Part], notes: Sequence[str], console: Console, fixed: bool = False) -> None:
-    """Print tables, lines and notes; of tables what is too wide is left out unless they are `fixed`."""
-    all_left_out: list[str] = []
+def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
+    """Print tables, lines and notes."""
     for number, part in enumerate(parts):
         if not isinstance(part, Cells):
             console.print(part, soft_wrap=" " not in str(part))  # a path, which can be copied if it is not wrapped
@@ -227,32 +225,37 @@ def show(parts: Sequence[Part], notes: Sequence[str], console: Console, fixed: b
             console.print()
         if part.title:
             console.print(Text(part.title, "bold"))
-        table, left_out = fitted(part, console.width, fixed)
-        console.print(table)
-        all_left_out += left_out
+        for piece, cells in enumerate(pieces(part, console.width)):
+            if piece:
+                console.print()
+            console.print(_rich_table(cells, console.width))
     if notes and parts:
         console.print()
-    names = ", ".join(dict.fromkeys(all_left_out))
-    hint = f"left out to fit {console.width} characters: {names}; --format csv has all columns"
-    for text in [hint, *notes] if names else notes:
+    for text in notes:
         note = RichTable.grid(padding=(0, 1, 0, 0))  # wrapped and indented after its bullet
         note.add_row(Text("-"), Text(text, style="dim"))
         console.print(note)
 
 
-def fits(tables: Sequence[Cells], width: int) -> bool:
-    """Whether so many characters show tables as they are."""
-    return all(cells.width <= width for cells in tables)
+def pieces(cells: Cells, width: int) -> Iterable[Cells]:
+    """Yield a table as tables of at most a width: its first columns, then the next ones with the names of the rows."""
+    names, others = list(cells.frame)[: cells.names], list(cells.frame)[cells.names :]
+    while names:
+        taken = others[:1]
+        while len(taken) < len(others):
+            keys = [*names, *others[: len(taken) + 1]]
+            if joined_width(_spans(cells, key)[2] for key in keys) > width:
+                break
+            taken = others[: len(taken) + 1]
+        yield cells._replace(frame={key: cells.frame[key] for key in (*names, *taken)})
+        others = others[len(taken) :]
+        if not others:
+            return
 
 
-def fitted(cells: Cells, width: int, fixed: bool = False) -> tuple[RichTable, list[str]]:
-    """Return a table of at most a width, and the names of the columns that were left out; none if it is `fixed`."""
+def _rich_table(cells: Cells, width: int) -> RichTable:
+    """Return a table of at most a width: heads are folded first, then the cells of its `folded` columns, then all."""
     spans = {key: _spans(cells, key) for key in cells.frame}
-    left_out = [((key,), 1) for key in cells.left_out] + [(tuple(keys), 2) for keys in cells.left_out_last]
-    for keys, span in left_out if not fixed else ():
-        if joined_width(own[span] for own in spans.values()) <= width:
-            break
-        spans = {key: own for key, own in spans.items() if key not in keys}
     whole = joined_width(own[0] for own in spans.values()) <= width
     widths = {key: own[0 if whole else 1] for key, own in spans.items()}
     while joined_width(widths.values()) > width:
@@ -269,11 +272,7 @@ def fitted(cells: Cells, width: int, fixed: bool = False) -> tuple[RichTable, li
     for number, row in enumerate(zip(*(cells.frame[key] for key in widths), strict=True)):
         styles = ["bold" if strong and strong[number] else "" for strong in bold]
         table.add_row(*(Text(text, cells.styles.get(text, style)) for text, style in zip(row, styles, strict=True)))
-    names = []
-    for key in (key for key in cells.frame if key not in widths):
-        same = set(cells.frame[key])
-        names.append(f"{key} (all {same.pop()})" if len(same) == 1 and key == "preset" else key)
-    return table, names
+    return table
 
 
 def _spans(cells: Cells, key: str) -> tuple[int, int, int]:

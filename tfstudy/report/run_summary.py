@@ -23,7 +23,6 @@ COLUMNS = {  # metrics in the main table, if they were measured; others have a t
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher- forced",
 }
-LEFT_OUT = ("teacher_forced_accuracy", "oracle_length_exact_match", "token_accuracy")  # in this order, if it is narrow
 
 
 def listing(result: Result, by: str = "", path: Path | None = None, short: bool = False) -> Listing:
@@ -64,7 +63,7 @@ def _scores(title: str, splits: Mapping[str, SplitScores], by: str) -> Cells:
     frame |= {metric: [_cell(own, metric) for *_, own in rows] for metric in COLUMNS if metric in measured}
     tests = [bool(name) and splits[name].role == "test" for name, *_ in rows]
     left = ("split", "exact_match")
-    return Cells(frame, {**COLUMNS, "by": by}, title, left, bold={"exact_match": tests}, left_out=LEFT_OUT)
+    return Cells(frame, {**COLUMNS, "by": by}, title, left, bold={"exact_match": tests}, names=1 + bool(by))
 
 
 def _cell(scores: Slice, metric: str) -> str:

@@ -103,16 +103,15 @@ def _table(table: Table, counts: str) -> Section:
     blocks: list[Block] = [Words(f"{counts}; {first_note(table.rows)}.", note=True)]
     for cells in wide(table):
         rows = list(zip(*cells.texts("**{}**").values(), strict=True))
-        blocks.append(Grid(cells.title, list(cells.heads.values()), rows))
+        blocks.append(Grid(cells.title, list(cells.frame), rows))
     notes = [note.text for note in table.notes if note.kind != LEFT_OUT]
     return Section("Table", blocks, {"How the numbers were obtained": [Items(notes)]})
 
 
 def _comparisons(table: Table) -> Section:
     found = summarize_comparisons(table)
-    untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
     grid = Grid(found.summary, HEADS, found.tested, found.decided, 1)
-    return Section("Comparisons", [grid, Items([*found.notes, *untested], note=True)])
+    return Section("Comparisons", [grid, Items(found.notes, note=True)])
 
 
 def _claims(claims: Sequence[ClaimText]) -> list[Section]:

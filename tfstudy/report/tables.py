@@ -1,6 +1,8 @@
-"""Tables of studies: a frame of numbers with a row for each condition, then a frame of texts, then one `render`.
+"""Tables of studies: a frame of numbers with a row for each condition and test set, then texts, then one `render`.
 
-To add a column: its number in `_numbers` (if it is not in `summary.conditions`), its text in `cells`, its head in
+Printed are tables as in a paper (`wide`), or with `columns` a row for each condition and test set.
+
+To add a column: its number in `_numbers` (if it is not in `summary.conditions`), its text in `all_texts`, its head in
 `HEADS`, and its name in `FIELDS` if JSON and CSV should have it.
 """
 
@@ -12,13 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfstudy.analysis import labels, summary
 from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.published import SIGN_NOTE, Quotation, beside, papers
-from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, sort_key, swapped
+from tfstudy.analysis.published import Quotation, beside, papers
+from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, swapped
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.report.markup import csv_text, json_text, number, p_value, plural, with_interval
-from tfstudy.report.notes import Note, contrast_note, first_note, first_notes, table_notes
-from tfstudy.report.render import Cells, Written, fits, render, show, text_width
-from tfstudy.report.wide import aligned, cited, wide
+from tfstudy.report.markup import (
+    csv_text,
+    json_text,
+    number,
+    p_value,
+    plural,
+    with_interval,
+)
+from tfstudy.report.notes import Note, contrast_note, first_note, first_notes, sign_notes, table_notes
+from tfstudy.report.render import Cells, Written, render, show, text_width
+from tfstudy.report.wide import aligned, cited, run_count, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
 from tfstudy.runs.status import read_plan
@@ -31,7 +40,6 @@ ORACLE = "oracle_length_exact_match"
 MEASURED = {"oracle_length": ORACLE, "over_lengths": OVER_LENGTHS, "chrf": "chrf"}  # metrics beside the main one
 ORACLE_HEAD = "oracle length, EOS forbidden"  # not: outputs stopped at the length of the target
 MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
-ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
 FORMATS = ("text", "md", "csv", "tex", "html", "json", "bib")
 FIELDS = (  # of JSON and CSV
     "task", "split", "corpus", "test", "tag", "value", "arch", "preset", "settings", "metric", "n", "experiment",
@@ -43,9 +51,9 @@ FIELDS = (  # of JSON and CSV
 FIGURE_KEYS = (
     "id", "paper", "arch", "value", "value_kind", "spread", "spread_kind", "n", "settings", "preset", "source", "place",
 )  # fmt: skip
-HEADS = {  # of the columns, in their order; `result` is called as the metric
-    "task": "task", "split": "split", "tag": "", "arch": "architecture", "preset": "preset", "n": "n",
-    "metric": "metric", "result": "", "published": "published", "difference": "vs {baseline}", "q": "q",
+HEADS = {  # of the columns that may be asked for; `result` is called as the metric
+    "task": "task", "split": "split", "value": "by {tag}", "arch": "architecture", "preset": "preset", "n": "n",
+    "metric": "metric", "result": "{result}", "published": "published", "difference": "vs {baseline}", "q": "q",
     "group": "group", "seeds": "{result} by seed", "chrf": "chrF", "oracle_length": ORACLE_HEAD,
     "published_oracle_length": f"published, {ORACLE_HEAD}", "over_lengths": "token accuracy over lengths",
     "published_over_lengths": "published, over lengths", "L90": "L90", "L50": "L50", "parameters": "parameters",
@@ -53,14 +61,6 @@ HEADS = {  # of the columns, in their order; `result` is called as the metric
 }  # fmt: skip
 QUOTED = ("published", "published_oracle_length", "published_over_lengths")
 LEFT = frozenset(("task", "split", "arch", "preset", "metric", "group", "seeds", *QUOTED))
-ON_REQUEST = ("seconds", "seeds")  # not shown by default
-COMPARED = ("difference", "q")  # need a baseline
-# on a terminal: what is left out, and what stands last
-TOO_WIDE = (
-    "parameters", "L50", "published_over_lengths", "over_lengths", "chrf", "published_oracle_length", "oracle_length",
-    "L90", "preset",
-)  # fmt: skip
-LAST = ("difference", "q", "group", "seeds", "published", "metric", "result")
 
 
 class Table(NamedTuple):
@@ -69,61 +69,30 @@ class Table(NamedTuple):
     rows: "pd.DataFrame"  # see `summary.conditions`, and below
     pairs: "pd.DataFrame"  # see `summary.pairs`
     baseline: str
-    shown: Sequence[str] = ()  # the keys of the columns
-    fixed: bool = False  # whether they were asked for
+    columns: Sequence[str] = ()  # the keys of those that were asked for
     notes: Sequence[Note] = ()
     contrasts: Sequence[dict[str, Any]] = ()  # see `summary.contrasts`
 
 
-def read_table(
-    study: Path, by: str = "", metric: str = "", baseline: str = "", columns: str = "", seeds: bool = False
-) -> Table:
+def read_table(study: Path, by: str = "", metric: str = "", baseline: str = "", columns: str = "") -> Table:
     """Return the table of a study, or of all studies under a folder.
 
-    `by` sets the order, such as `split,arch`; a tag such as `length` in it makes a row for each of its values.
-    `baseline`, with which the others are compared, is an architecture or a label (`lstm train.steps=600`).
-    `columns` are the keys of the columns to show, separated by commas; `seeds` adds the result of each seed.
-    `UserError` if there is no finished run, for unknown names, or if several conditions are called `baseline`.
+    With a tag such as `length` as `by` there is a row for each of its values. `baseline`, with which the others are
+    compared, is an architecture or a label (`lstm train.steps=600`). `columns` are the keys of the columns to show,
+    separated by commas. `UserError` if there is no finished run, for unknown names, or if several conditions are called
+    `baseline`.
     """
     finished = read_finished_runs(study)
-    keys, shown = _names(by, "--by"), _names(columns, "--columns")
-    tags = [key for key in keys if key not in ORDER_KEYS]
-    if tags:
-        # of test examples, from one run of each experiment
-        results = {run.result.experiment: run.result for run in finished.runs[::-1]}.values()
-        scores = [one for result in results for one in result.splits.values() if one.role == "test"]
-        known = sorted({tag for one in scores for tag in one.slices})
-        for tag in tags:
-            one_of("tag or split", tag, (*ORDER_KEYS, *known))
-    if len(tags) > 1:
-        raise UserError(f"--by takes at most one tag, got {' and '.join(tags)}")
-    found = conditions(finished.runs, "".join(tags), metric)
-    return build_table(finished, _ordered(found, keys), baseline, shown, seeds)
+    if by:
+        scores = [one for run in finished.runs for one in run.result.splits.values() if one.role == "test"]
+        one_of("tag", by, sorted({tag for one in scores for tag in one.slices}), "--by")
+    keys = [one_of("column", name.strip(), HEADS, "--columns") for name in columns.split(",")] if columns else []
+    if {"difference", "q"} & {*keys} and not baseline:
+        raise UserError("--columns: differences and their q need --baseline")
+    return build_table(finished, conditions(finished.runs, by, metric), baseline, list(dict.fromkeys(keys)))
 
 
-def _names(text: str, option: str) -> list[str]:
-    """Return the names in the text of an option; `UserError` for an empty one between commas."""
-    names = [name.strip() for name in text.split(",")] if text else []
-    if not all(names):
-        raise UserError(f"{option} must be names separated by commas, but is {quoted(text)}")
-    return list(dict.fromkeys(names))
-
-
-def _ordered(found: "pd.DataFrame", keys: Sequence[str]) -> "pd.DataFrame":
-    """Return the conditions, ordered by these keys first."""
-
-    def key(row: Any) -> tuple[Any, ...]:
-        usual, settings = sort_key(row), labels.text(row["settings"], short=False)
-        own = {"task": usual[:1], "split": usual[1:5], "arch": (row["arch"],), "preset": (row["preset"], settings)}
-        return tuple(own.get(name, usual[5:6]) for name in keys)
-
-    rows = [key(row) for row in found.to_dict("records")]
-    return found.loc[sorted(range(len(rows)), key=rows.__getitem__)].reset_index(drop=True) if keys else found
-
-
-def build_table(
-    study: Study, found: "pd.DataFrame", baseline: str = "", columns: Sequence[str] = (), seeds: bool = False
-) -> Table:
+def build_table(study: Study, found: "pd.DataFrame", baseline: str = "", columns: Sequence[str] = ()) -> Table:
     """Return the table of these conditions of a study."""
     compared = pairs(found)
     rows, other = rows_of(found), baseline_conditions(found, baseline) if baseline else {}
@@ -132,9 +101,9 @@ def build_table(
     against = {one.first: one for one in both if other.get(rows[one.second].family) == one.second}
     groups = letters(found, compared)
     more = _numbers(rows, groups, [against.get(row.Index) for row in rows])
-    table = Table(found.assign(group=groups, **more), compared, baseline)
-    table = table._replace(shown=shown_columns(table, columns, seeds), fixed=bool(columns))
-    notes = table_notes(study, found, compared, table.shown, quotations(table))
+    table = Table(found.assign(group=groups, **more), compared, baseline, columns)
+    explained = [*columns, *["difference"] * bool(baseline)]
+    notes = table_notes(study, found, compared, explained, quotations(table))
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("baseline", f"{text}examples and amount of training data"))
@@ -175,16 +144,17 @@ def baseline_conditions(found: "pd.DataFrame", name: str) -> dict[tuple[str, ...
     return {family: own[0] for family, own in members.items()}
 
 
-# Texts
-
-
 def quotations(table: Table) -> list[Quotation]:
-    """Return the published figures in the columns that are shown."""
-    return [one for key in table.shown if key in QUOTED for own in table.rows[key] for one in own]
+    """Return the published results that are shown."""
+    keys = [key for key in table.columns if key in QUOTED] if table.columns else ["published"]
+    return [one for key in keys for own in table.rows[key] for one in own]
+
+
+# With a row for each condition and test set
 
 
 def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
-    """Return every column that a table can have as texts, in their order."""
+    """Return every column that may be asked for as texts."""
     import pandas as pd
 
     rows, join = rows_of(table.rows), "\n" if format == "text" else "; "
@@ -192,10 +162,10 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
     texts = {
         "task": table.rows["task"],
         "split": table.rows["split_label"],
-        "tag": table.rows["value"],
+        "value": table.rows["value"],
         "arch": table.rows["arch"],
         "preset": table.rows["preset_label"],
-        "n": [f"{len(r.runs)}" + (f", {len(r.diverged)} diverged" if r.diverged else "") for r in rows],
+        "n": map(run_count, rows),
         "metric": table.rows["metric"].map(metric_name),
         "result": [with_interval(r.mean, r.low, r.high) for r in rows],
         "difference": [
@@ -210,75 +180,40 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
         "parameters": [f"{r.parameters:,}" if r.parameters else "" for r in rows],
         "seconds": [f"{r.seconds:,.0f}" if r.seconds == r.seconds else "" for r in rows],
     }
-    return pd.DataFrame({key: texts[key] for key in HEADS if key != "tag" or table.rows["tag"].any()})
+    return pd.DataFrame({key: list(texts[key]) for key in HEADS})
 
 
-def heads(table: Table) -> dict[str, str]:
-    """Return the heads of columns by key; no two are the same."""
-    several = table.rows["metric"].nunique() > 1
-    result, tag = "value" if several else metric_name(table.rows["metric"].iloc[0]), table.rows["tag"].iloc[0]
-    out = {key: head.format(baseline=table.baseline, result=result) for key, head in HEADS.items()} | {"result": result}
-    return out | {"tag": f"tag {tag}" if tag in {*out.values()} else tag}
-
-
-def shown_columns(table: Table, columns: Sequence[str], seeds: bool) -> list[str]:
-    """Return the keys of the requested columns of a table; by default, of those that say something.
-
-    `UserError` for unknown names, and for a difference without a baseline.
-    """
-    texts, tag = all_texts(table), table.rows["tag"].iloc[0]
-    names = {str(tag if key == "tag" else key): str(key) for key in texts}
-    if columns:
-        for name in columns:
-            one_of("column", name, names, "--columns")
-            if name in COMPARED and not table.baseline:
-                raise UserError(f"--columns: column '{name}' needs --baseline")
-        keys = [names[name] for name in columns]
-    else:
-        needless = {key for key in ("task", "metric") if table.rows[key].nunique() < 2} | {*ON_REQUEST}
-        needless |= set() if any(table.rows["published_over_lengths"]) else {"over_lengths"}
-        keys = [str(key) for key in texts if key not in needless and any(texts[key])]
-    return keys + ["seeds"] * (seeds and "seeds" not in keys)
-
-
-def cells(table: Table, format: str = "md") -> Cells:
-    """Return the texts of the shown columns for `render`, with a row for each condition and test set."""
-    keys, texts, left = list(table.shown), all_texts(table, format), LEFT
+def long(table: Table, format: str = "md") -> Cells:
+    """Return the texts of the columns that were asked for, with a row for each condition and test set."""
+    texts, left = all_texts(table, format), LEFT
     if format == "text":
-        keys = keys if table.fixed else sorted(keys, key=lambda key: LAST.index(key) if key in LAST else -1)
         for key in ("result", "difference"):  # a number and its interval, each aligned
             texts[key] = aligned(list(texts[key]))
         left |= {"result", "difference"}
-    family = table.rows["family"]
-    too_wide = [key for key in TOO_WIDE if key != "preset" or texts["preset"].nunique() < 2]
+    several, family = table.rows["metric"].nunique() > 1, table.rows["family"]
+    result = "value" if several else metric_name(table.rows["metric"].iloc[0])
+    said = {"result": result, "tag": table.rows["tag"].iloc[0], "baseline": table.baseline}
     return Cells(
-        {key: list(texts[key]) for key in keys},
-        heads(table),
+        {key: list(texts[key]) for key in table.columns},
+        {key: head.format(**said) for key, head in HEADS.items()},
         left=left,
         bold={"result": list(table.rows["best_group"])},
         breaks=frozenset(i for i in range(1, len(family)) if family.iloc[i] != family.iloc[i - 1]),
         folded=frozenset(("preset", "seeds", *QUOTED)),
-        left_out=too_wide,
-        left_out_last=(("group",), ("published",), COMPARED),
+        names=max(1, next((i for i, key in enumerate(table.columns) if key not in LEFT), 1)),
     )
 
 
-def layout(table: Table, format: str, width: int = 0) -> list[Cells]:
-    """Return the tables to print: as in a paper, a column for each test set; long if columns were asked for.
-
-    On a terminal it is long too where the other one is wider than it, and with a baseline, whose differences then stand
-    beside the results.
-    """
-    long = table.fixed or "seeds" in table.shown
-    if long or (format == "text" and table.baseline):
-        return [cells(table, format)]
-    if format != "text":
-        return wide(table, format)
-    ways = (wide(table, format, narrow) for narrow in (False, True))
-    return next((found for found in ways if fits(found, width)), [cells(table, format)])
-
-
 # All formats
+
+
+def layout(table: Table, format: str, width: int = 0) -> list[Cells]:
+    """Return the tables to print; on a terminal with intervals in lines of their own if they are wider than it."""
+    if table.columns:
+        return [long(table, format)]
+    found = wide(table, format)
+    narrow = format == "text" and any(cells.width > width for cells in found)
+    return wide(table, format, narrow) if narrow else found
 
 
 def values(table: Table) -> list[dict[str, Any]]:
@@ -336,23 +271,20 @@ def to_text(table: Table, format: str, caption: str = "", label: str = "", notes
     if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
         return writer(table)
     found = layout(table, format, text_width())
-    return render(found, shown_notes(table, found, notes), format, caption, label, first_note(table.rows))
+    return render(found, shown_notes(table, notes), format, caption, label, first_note(table.rows))
 
 
 def print_table(table: Table, console: "Console", notes: bool = False) -> None:
     """Print the table as wide as the console."""
-    found = layout(table, "text", console.width)
-    show(found, shown_notes(table, found, notes), console, fixed=table.fixed)
+    show(layout(table, "text", console.width), shown_notes(table, notes), console)
 
 
-def shown_notes(table: Table, printed: Sequence[Cells], all_of_them: bool) -> list[str]:
+def shown_notes(table: Table, all_of_them: bool) -> list[str]:
     """Return the notes of a table as texts: all, or those that a reader needs first."""
-    long = any(key in cells.heads for cells in printed for key in QUOTED[1:])  # else it quotes only the main metric
-    quoted = quotations(table) if long else [one for own in table.rows["published"] for one in own]
-    named = map(contrast_note, table.contrasts)
+    named, cited_ = [contrast_note(one) for one in table.contrasts], quotations(table)
     if not all_of_them:
-        return [*first_notes(table.rows, table.notes, quoted), *named]
-    return [*named, *[SIGN_NOTE] * any(not one.same_settings for one in quoted), *(note.text for note in table.notes)]
+        return [*first_notes(table.rows, table.notes, cited_), *named]
+    return [*named, *sign_notes(cited_), *(note.text for note in table.notes)]
 
 
 class StudyTable:
@@ -404,11 +336,10 @@ class StudyTable:
 def table(
     study: str | Path = "",
     *,
-    by: str | Sequence[str] = (),
+    by: str = "",
     metric: str = "",
     baseline: str = "",
     columns: str | Sequence[str] = (),
-    seeds: bool = False,
     results: str | Path = "results",
 ) -> StudyTable:
     """Return the table of a study, as `tfstudy table` prints it: a row for each condition.
@@ -416,12 +347,10 @@ def table(
     Args:
         study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
             out if there is only one.
-        by: Names that give the order of the rows: task, split, arch, preset, or a tag of the examples such as
-            length, which makes a row for each of its values.
+        by: Tag of the examples such as `"length"`, of which each value has a row.
         metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
         baseline: Architecture or condition with which the others are compared.
-        columns: Columns to show, such as `["arch", "n", "result"]`; by default all that have values.
-        seeds: Whether to show the result of each seed.
+        columns: Columns such as `["split", "arch", "n", "result"]`, with a row for each condition and test set.
         results: The folder of all results.
 
     Raises:
@@ -431,5 +360,5 @@ def table(
         >>> table = tfstudy.table("scan", baseline="lstm")
         >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
-    by, columns = (names if isinstance(names, str) else ",".join(names) for names in (by, columns))
-    return StudyTable(read_table(study_folder(study, results), by, metric, baseline, columns, seeds))
+    names = columns if isinstance(columns, str) else ",".join(columns)
+    return StudyTable(read_table(study_folder(study, results), by, metric, baseline, names))

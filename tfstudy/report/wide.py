@@ -1,14 +1,14 @@
 """The tables of a study as in a paper: one for each task, with a row for each condition and a column for each test set.
 
-A cell has the mean, its interval and its letters; published figures stand in rows of their own below. With a baseline a
+A cell has the mean, its interval and its letters; published results stand in rows of their own below. With a baseline a
 second table has the differences from it. Where there are more test sets than conditions, and more than `MANY`, rows and
-columns change places. What has no place here (oracle length, chrF, L90, seconds) is a column if there is one test set.
+columns change places.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT
@@ -17,7 +17,7 @@ from tfstudy.analysis.published import OTHER_SETTINGS, Quotation
 from tfstudy.analysis.stats import ALPHA
 from tfstudy.analysis.summary import rows_of
 from tfstudy.config.trees import short_key
-from tfstudy.report.markup import ends, escape_latex, number, p_value, short_number, signed, with_interval
+from tfstudy.report.markup import MINUS, ends, escape_latex, number, p_value, short_number, signed
 from tfstudy.report.render import Cells, Written
 from tfstudy.runs.display import metric_name
 
@@ -25,77 +25,66 @@ if TYPE_CHECKING:
     from tfstudy.report.tables import Table
 
 MANY = 6  # test sets in columns, where there are fewer conditions
-MORE = ("oracle_length", "over_lengths", "chrf", "L90", "L50", "seconds")  # columns where there is one test set
-PUBLISHED = "published"
 LABELS = ("architecture", "preset")  # heads whose texts say what they are
 Place = tuple[str, ...]
 Names = tuple[str, ...]  # what tells a row from the others: a text for each head
-
-
-class Line(NamedTuple):
-    """A row: the same condition on several test sets."""
-
-    names: Names
-    on: dict[Place, Condition]
+Lines = Mapping[Names, Mapping[Place, Condition]]  # of each row the same condition on several test sets
 
 
 def wide(table: "Table", format: str = "md", narrow: bool = False) -> list[Cells]:
     """Return the tables of a study, of each task its results and then, with a baseline, the differences from it.
 
-    If they are to be `narrow`, intervals stand below the means, and sizes are left out.
+    If they are to be `narrow`, intervals and sources stand in lines of their own.
     """
-    out = []
-    for _, rows in table.rows.groupby("task", sort=False):
-        out += _of_task(table, rows_of(rows), format, narrow)
-    return out
+    tasks = table.rows.groupby("task", sort=False)
+    return [cells for _, rows in tasks for cells in _of_task(table, rows_of(rows), format, narrow)]
 
 
 def _of_task(table: "Table", rows: Sequence[Condition], format: str, narrow: bool) -> list[Cells]:
     heads, lines = _lines(rows)
     common, places = _places(rows)
-    usual = Counter(map(_count, rows)).most_common(1)[0][0]
+    usual = Counter(map(run_count, rows)).most_common(1)[0][0]
 
     def result(row: Condition) -> str:
-        count = f"(n = {_count(row)})" * (_count(row) != usual)
-        if narrow:
-            first = " ".join(filter(None, [number(row.mean), row.letters, count]))
-            return "\n".join(filter(None, [first, ends(row.low, row.high)]))
-        return " ".join(filter(None, [with_interval(row.mean, row.low, row.high), row.letters, count]))
+        said, span = [row.letters, f"(n = {run_count(row)})" * (run_count(row) != usual)], ends(row.low, row.high)
+        parts = [number(row.mean), *said, f"\n{span}" * bool(span)] if narrow else [number(row.mean), span, *said]
+        return " ".join(filter(None, parts)).replace(" \n", "\n")
 
     def difference(row: Condition) -> str:
         return f"{signed(row.difference)} ({p_value(row.q)})" if row.baseline and row.q == row.q else ""
 
-    more = _more(table, lines) if len(places) == 1 else {}
-    more |= {} if narrow else {"parameters": [_sizes(line) for line in lines]}
-    # settings and sizes that all rows share stand in the title, but no architecture with published figures below
-    own = {head: [line.names[i] for line in lines] for i, head in enumerate(heads)}
-    own |= {head: texts for head, texts in more.items() if head == "parameters"}
+    # settings and sizes that all rows share stand in the title, but no architecture with published results below
+    names = {head: [line[i] for line in lines] for i, head in enumerate(heads)}
+    own = names | {"parameters": [_sizes(on.values()) for on in lines.values()]}
     shared = {head: texts[0] for head, texts in own.items() if len(lines) > 1 and len({*texts}) == 1}
-    if any(row.published for row in rows):
+    published = _published(rows, format)
+    if published:
         shared.pop(heads[0], None)
-    lines = [line._replace(names=tuple(own[head][i] for head in heads if head not in shared))
-             for i, line in enumerate(lines)]  # fmt: skip
-    heads, more = [head for head in heads if head not in shared], {k: v for k, v in more.items() if k not in shared}
     title = f"{metric_name(rows[0].metric)} on {rows[0].task} {common}".rstrip()
     if same := ", ".join(f"{head} {text}" for head, text in shared.items() if text):
         title += f"; the same in each row: {same}"
-    quoted = _published(rows, len(heads), format)
+    columns = {head: texts for head, texts in own.items() if head not in shared}
+    more = {"parameters": columns.pop("parameters")} if "parameters" in columns else {}
     if narrow:
-        quoted = {
-            tuple(name.replace(" ", "\n") for name in names): {
-                place: text.replace(" [", "\n[") for place, text in texts.items()
-            }
-            for names, texts in quoted.items()
+        published = {
+            name.replace(" ", "\n"): {place: text.replace(" [", "\n[") for place, text in on.items()}
+            for name, on in published.items()
         }
-    blocks = [_block(title, heads, lines, places, (result, lambda row: bool(row.best_group)), more, quoted, format)]
-    compared = [line for line in lines if any(map(difference, line.on.values()))]
+    blocks = [_block(title, columns, more, lines, places, (result, lambda row: bool(row.best_group)), published)]
+    compared = [i for i, on in enumerate(lines.values()) if any(map(difference, on.values()))]
     if compared:
         title = f"difference from {table.baseline} in points (q)"
-        blocks.append(_block(title, heads, compared, places, (difference, lambda row: row.q < ALPHA), {}, {}, format))
-    return blocks
+        columns = {head: [texts[i] for i in compared] for head, texts in columns.items()}
+        kept = {line: on for i, (line, on) in enumerate(lines.items()) if i in compared}
+        blocks.append(_block(title, columns, {}, kept, places, (difference, lambda row: row.q < ALPHA), {}))
+    if format == "text":
+        numbers = {*places.values()}
+        blocks = [one._replace(frame={head: aligned(texts) if head in numbers else texts
+                                      for head, texts in one.frame.items()}) for one in blocks]  # fmt: skip
+    return [turned(one) if len(places) > max(MANY, len(lines)) else one for one in blocks]
 
 
-def _lines(rows: Sequence[Condition]) -> tuple[list[str], list[Line]]:
+def _lines(rows: Sequence[Condition]) -> tuple[list[str], Lines]:
     """Return the heads of what tells conditions apart, and each condition with its test sets.
 
     These are the architecture, the preset unless all have the default, and the fewest settings that explain how
@@ -109,26 +98,24 @@ def _lines(rows: Sequence[Condition]) -> tuple[list[str], list[Line]]:
     varying = {key for members in groups.values() for key in labels.varying(members)}
     shown = [key for key in keys if key in varying]
     presets = [f"{row.preset}{f' {OUTDATED}' * bool(row.settings.get(OUTDATED))}" for row in rows]
-    heads, with_preset = [LABELS[0], *map(short_key, shown)], {*presets} != {DEFAULT}
-    values = [tuple(str(settings[key]) for key in shown) for settings in own]
-    names: list[Names] = [(row.arch, *texts) for row, texts in zip(rows, values, strict=True)]
-    if with_preset:
-        heads.insert(1, LABELS[1])
-        names = [(one[0], preset, *one[1:]) for one, preset in zip(names, presets, strict=True)]
+    with_preset = {*presets} != {DEFAULT}
+    heads = [LABELS[0], *[LABELS[1]] * with_preset, *map(short_key, shown)]
+    names: list[Names] = [
+        (row.arch, *[preset] * with_preset, *(str(settings[key]) for key in shown))
+        for row, preset, settings in zip(rows, presets, own, strict=True)
+    ]
     if len({(one, row.place) for one, row in zip(names, rows, strict=True)}) < len(rows):
         heads, names = [*LABELS], [(row.arch, row.preset_label) for row in rows]
-    lines: dict[Names, Line] = {}
+    lines: dict[Names, dict[Place, Condition]] = {}
     for one, row in zip(names, rows, strict=True):
-        lines.setdefault(one, Line(one, {})).on[row.place] = row
-    return heads, sorted(lines.values(), key=_order)
+        lines.setdefault(one, {})[row.place] = row
 
+    def order(line: Names) -> tuple[Any, ...]:  # numbers in names by their size
+        parts = [re.split(r"(\d+)", name) for name in line]
+        words = [[(not w.isdigit(), int(w) if w.isdigit() else 0, w) for w in words] for words in parts]
+        return next(iter(lines[line].values())).amount, words
 
-def _order(line: Line) -> tuple[Any, ...]:
-    """Order by amount of training data, then by names, with numbers in them by their size."""
-    row = next(iter(line.on.values()))
-    words = [[(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
-             for name in line.names]  # fmt: skip
-    return row.amount, words
+    return heads, {line: lines[line] for line in sorted(lines, key=order)}
 
 
 def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
@@ -143,77 +130,70 @@ def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
     }
 
 
-def _count(row: Condition) -> str:
+def run_count(row: Condition) -> str:
     return f"{len(row.runs)}" + (f", {len(row.diverged)} diverged" if row.diverged else "")
 
 
-def _sizes(line: Line) -> str:
-    sizes = sorted({row.parameters for row in line.on.values()} - {0})
+def _sizes(rows: Any) -> str:
+    sizes = sorted({row.parameters for row in rows} - {0})
     return " to ".join(dict.fromkeys(map(short_number, sizes[:1] + sizes[-1:])))
 
 
-def _more(table: "Table", lines: Sequence[Line]) -> dict[str, list[str]]:
-    """Return what else was measured on the only test set, by head."""
-    from tfstudy.report.tables import HEADS, all_texts
-
-    texts, at = all_texts(table), {one.key: i for i, one in enumerate(rows_of(table.rows))}
-    rows = [at[next(iter(line.on.values())).key] for line in lines]
-    found = {HEADS[key]: [texts[key].iloc[i] for i in rows] for key in MORE if key in table.shown}
-    return {head: own for head, own in found.items() if any(own)}
-
-
-def _published(rows: Sequence[Condition], names: int, format: str) -> dict[Names, dict[Place, str]]:
-    """Return the texts of published figures by the names of a row, and test set: those of each kind of network."""
-    found: dict[Names, dict[Place, dict[str, None]]] = {}
-    for row in rows:
-        for one in row.published:
-            line = found.setdefault((f"{row.arch}, {PUBLISHED}", *[""] * (names - 1)), {})
-            line.setdefault(row.place, {})[cited(one) if format == "tex" else str(one)] = None
+def _published(rows: Sequence[Condition], format: str) -> dict[str, dict[Place, str]]:
+    """Return the texts of published results by the name of a row, and test set: those of each kind of network."""
     kind, join = Written if format == "tex" else str, "\n" if format == "text" else "; "
-    return {line: {place: kind(join.join(texts)) for place, texts in own.items()} for line, own in found.items()}
+    found: dict[str, dict[Place, list[str]]] = {}
+    for row in rows:
+        if row.published:
+            texts = found.setdefault(f"{row.arch}, published", {}).setdefault(row.place, [])
+            texts += [cited(one) if format == "tex" else str(one) for one in row.published]
+    return {
+        name: {place: kind(join.join(dict.fromkeys(texts))) for place, texts in on.items()}
+        for name, on in found.items()
+    }
 
 
 def cited(one: Quotation) -> str:
-    """Return a published figure for LaTeX, such as `13.8~\\cite{lake-2018}`."""
+    """Return a published result for LaTeX, such as `13.8~\\cite{lake-2018}`."""
     sign = "" if one.same_settings else escape_latex(OTHER_SETTINGS)
     return rf"{escape_latex(one.figure.text)}~\cite{{{one.figure.paper}}}{sign}"
 
 
 def _block(
-    title: str, heads: Sequence[str], lines: Sequence[Line], places: Mapping[Place, str],
-    text: tuple[Callable[[Condition], str], Callable[[Condition], bool]], more: Mapping[str, Sequence[str]],
-    quoted: Mapping[Names, Mapping[Place, str]], format: str,
+    title: str, names: Mapping[str, Sequence[str]], more: Mapping[str, Sequence[str]], lines: Lines,
+    places: Mapping[Place, str], text: tuple[Callable[[Condition], str], Callable[[Condition], bool]],
+    published: Mapping[str, Mapping[Place, str]],
 ) -> Cells:  # fmt: skip
-    """Return a table of these conditions, with the columns `more` after the test sets and the rows `quoted` below.
+    """Return a table of these conditions, with the columns `more` after the test sets and published results below.
 
     `text` is what a cell says, and whether it is bold.
     """
-    count = len(lines)
-    columns: dict[str, list[str]] = {head: [line.names[i] for line in lines] + [names[i] for names in quoted]
-                                     for i, head in enumerate(heads)}  # fmt: skip
+    empty = [""] * len(published)
+    columns = {head: [*texts, *(empty if i else published)] for i, (head, texts) in enumerate(names.items())}
     bold = {}
     for place, name in places.items():
-        own = [text[0](line.on[place]) if place in line.on else "" for line in lines]
-        columns[name] = (aligned(own) if format == "text" else own) + [one.get(place, "") for one in quoted.values()]
-        bold[name] = [place in line.on and text[1](line.on[place]) for line in lines] + [False] * len(quoted)
-    columns |= {head: [*own, *[""] * len(quoted)] for head, own in more.items()}
-    if len(places) <= max(MANY, count):
-        return Cells(
-            columns, {head: head for head in columns}, title=title,
-            left=frozenset((*heads, *places.values())), bold=bold, breaks=frozenset({count} if quoted else ()),
-        )  # fmt: skip
-    named = [[text if head in LABELS or not text else f"{head}={text}" for text in columns[head]] for head in heads]
-    names = [" ".join(filter(None, one)) for one in zip(*named, strict=True)]
-    rest = [head for head in columns if head not in heads]
-    turned = {"test set": rest} | {name: [columns[head][i] for head in rest] for i, name in enumerate(names)}
-    strong = {name: [bold.get(head, [False] * len(names))[i] for head in rest] for i, name in enumerate(names)}
-    return Cells(
-        turned, {head: head for head in turned}, title=title, left=frozenset(turned),
-        bold=strong, breaks=frozenset({len(places)} if len(rest) > len(places) else ()),
-    )  # fmt: skip
+        on = [line.get(place) for line in lines.values()]
+        columns[name] = [text[0](row) if row else "" for row in on] + [one.get(place, "") for one in published.values()]
+        bold[name] = [bool(row and text[1](row)) for row in on] + [False] * len(published)
+    columns |= {head: [*texts, *empty] for head, texts in more.items()}
+    breaks = frozenset({len(lines)} if published else ())
+    return Cells(columns, title=title, left={*names, *places.values()}, bold=bold, breaks=breaks, names=len(names))
+
+
+def turned(cells: Cells) -> Cells:
+    """Return a table whose rows and columns have changed places."""
+    keys = list(cells.frame)
+    names, rest = {head: cells.frame[head] for head in keys[: cells.names]}, keys[cells.names :]
+    named = [[text if head in LABELS or not text else f"{head}={text}" for text in own] for head, own in names.items()]
+    columns = [" ".join(filter(None, one)) for one in zip(*named, strict=True)]
+    frame = {"test set": rest} | {name: [cells.frame[head][i] for head in rest] for i, name in enumerate(columns)}
+    bold = {name: [head in cells.bold and cells.bold[head][i] for head in rest] for i, name in enumerate(columns)}
+    breaks = frozenset({rest.index("parameters")} if "parameters" in rest else ())
+    return Cells(frame, title=cells.title, left={*frame}, bold=bold, breaks=breaks)
 
 
 def aligned(texts: Sequence[str]) -> list[str]:
     """Return texts that begin with a number, padded so that the ends of these numbers stand below each other."""
-    widest = max(len(text.partition(" ")[0]) for text in texts)
-    return [" " * (widest - len(text.partition(" ")[0])) + text if text else "" for text in texts]
+    starts = [re.match(rf"[\d.+{MINUS}]+(?= |\n|$)", text) for text in texts]
+    widest = max((len(start[0]) for start in starts if start), default=0)
+    return [" " * (widest - len(start[0])) + text if start else text for text, start in zip(texts, starts, strict=True)]
