@@ -15,7 +15,7 @@ help:
 	@echo "make lint        ruff, as in make check"
 	@echo "make types       mypy, as in make check"
 	@echo "make slow        the slow tests, as every week in CI (minutes)"
-	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
+	@echo "make chaos       200 kills at random over grids of 10 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
 	@echo "make docs        the documentation as a site, in site/"
 	@echo "make docs-serve  the site on a local port, following changes"
@@ -53,7 +53,7 @@ slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
 
 chaos: $(STAMP)
-	$(BIN)/python -m tests.launchers.chaos --kills 200
+	KILLS=200 $(BIN)/python -m pytest -q -s -m slow tests/launchers/test_chaos.py -k random
 
 engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'

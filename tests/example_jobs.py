@@ -1,18 +1,20 @@
 """A grid that takes seconds, its jobs, and the results of its runs."""
 
 import hashlib
-import json
 import stat
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from tfstudy.experiment.api import RunOptions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.launchers.batch import jobs_of
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import is_locked
+from tfstudy.runs.store import read_result
 
 COPYING = {
     "base": {
@@ -26,38 +28,22 @@ COPYING = {
 }
 
 
-def planned(root: Path, grid: dict = COPYING, devices: int = 1) -> list[Job]:
+def planned(root: Path, grid: dict = COPYING) -> list[Job]:
     """The jobs of a grid, on the CPU."""
-    return jobs_of(plan(expand(grid), root, "study"), RunOptions(devices=devices, accelerator="cpu"))
-
-
-def numbers(root: Path) -> dict[str, object]:
-    """The scores, learning curve and predictions of every run of a grid."""
-    return {path.parent.name: numbers_of(path) for path in root.glob("*/*/*/s*/result.json")}
-
-
-def numbers_of(result: Path) -> tuple[object, ...]:
-    """The scores, learning curve and predictions of the run with this result."""
-    predictions = [(p.name, p.read_bytes()) for p in sorted(result.parent.glob("predictions/*"))]
-    return json.loads(result.read_text())["splits"], result.with_name("metrics.csv").read_bytes(), predictions
+    return jobs_of(plan(expand(grid), root, "study"), RunOptions(accelerator="cpu"))
 
 
 def digests(root: Path) -> dict[str, str]:
     """The SHA-256 of the scores, learning curve, predictions and weights of every finished run of a grid."""
-    return {
-        path.parent.name: hashlib.sha256(
-            repr((numbers_of(path), weights_of(path.with_name("checkpoints") / "last.ckpt"))).encode()
-        ).hexdigest()
-        for path in root.glob("*/*/*/s*/result.json")
-    }
+    return {path.parent.name: _digest(path.parent) for path in root.glob("*/*/*/s*/result.json")}
 
 
-def weights_of(checkpoint: Path) -> list[tuple[str, bytes]]:
-    """The weights in a checkpoint as bytes."""
-    import torch
-
-    state = torch.load(checkpoint, weights_only=True)["state_dict"]
-    return [(name, tensor.numpy().tobytes()) for name, tensor in state.items()]
+def _digest(run: Path) -> str:
+    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    weights = [(name, tensor.numpy().tobytes()) for name, tensor in state.items()]
+    predictions = [(path.name, path.read_bytes()) for path in sorted(run.glob("predictions/*"))]
+    parts = read_result(run).splits, (run / "metrics.csv").read_bytes(), predictions, weights
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def process_of(path: Path) -> int:
@@ -69,7 +55,7 @@ def process_of(path: Path) -> int:
 
 
 def seen(root: Path, wanted: int, then: Callable[[int], object]) -> threading.Thread:
-    """Calls `then` with the process of the first run that has validated `wanted` times, once there is one."""
+    """Call `then` with the process of the first run that has validated `wanted` times, once there is one."""
 
     def look() -> None:
         for _ in range(6000):

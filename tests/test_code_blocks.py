@@ -16,6 +16,7 @@ slow ones.
 """
 
 import ast
+import contextlib
 import json
 import os
 import re
@@ -29,16 +30,19 @@ from collections.abc import Iterator
 from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import typer
 import yaml
 
-from tests.code_blocks import Block, blocks, cells, check_command, commands
 from tests.commands import tfstudy
 from tests.committed import ROOT, STUDIES
+from tfstudy.cli import app
+from tfstudy.cli.runs import requested
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
+from tfstudy.grids.spec import load_grid
 from tfstudy.plugins import VARIABLE
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,6 +56,113 @@ SMALL = {
 CONFIGURED = ("tfstudy.experiment.api", "tfstudy.tuning.search")  # what resolves new configs
 FIRST = {"README.md", "tutorial.md", "own-task.md"}
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+PLACEHOLDER = re.compile(r"(?<![a-z_])[A-Z]{2,}(?![a-z])|\$|\.\.\.|^[A-Z]$")
+FENCE = re.compile(r"^(\s*)(```+)\s*([\w-]*)(.*)$")
+
+
+class Block(NamedTuple):
+    """A fenced block of a page: its first line, language, file name, the comment before it, and its text."""
+
+    page: Path
+    line: int
+    language: str
+    title: str
+    comment: str
+    text: str
+
+    @property
+    def exempt(self) -> bool:
+        return self.comment.startswith("not run")
+
+    @property
+    def executed(self) -> bool:
+        runs = self.language == "python" or (self.language == "bash" and self.comment.startswith("run"))
+        return runs and not self.exempt and not self.title
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def cells(notebook: Path) -> Iterator[Block]:
+    """Yield the code cells of a notebook, numbered from 1."""
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
+    for number, source in enumerate(sources, 1):
+        yield Block(notebook, number, "python", "", "", source)
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield the fenced blocks of a page."""
+    fence, comment, lines = None, "", page.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        match = FENCE.match(line)
+        if fence is None and match:
+            fence, start, text = match, number, []
+        elif fence is not None and line.strip() == fence[2]:
+            title = re.search(r'title="([^"]+)"', fence[4])
+            yield Block(page, start, fence[3], title[1] if title else "", comment, "\n".join(text) + "\n")
+            fence, comment = None, ""
+        elif fence is not None:
+            text.append(line.removeprefix(fence[1]))
+        elif line.strip():
+            found = re.fullmatch(r"\s*<!--\s*(.*?)\s*-->\s*", line)
+            comment = found[1] if found else ""
+
+
+def commands(block: Block) -> Iterator[list[str]]:
+    """Yield the words of every command of ours in a block of bash, or after `$ ` in one of console."""
+    text = "\n".join(re.findall(r"^\$ (.*)$", block.text, re.M)) if block.language == "console" else block.text
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        lexer.whitespace_split = True
+        with contextlib.suppress(ValueError):  # a quotation that goes on in the next line is no command of ours
+            words = [*lexer, ";"]
+            while words:
+                end = next(i for i, word in enumerate(words) if re.fullmatch(r"[();<>|&]+", word))
+                start = next((i for i, word in enumerate(words[:end]) if word in ("tfstudy", "make", "pip")), end)
+                if start < end:
+                    yield words[start:end]
+                words = words[end + 1 :]
+
+
+def check_command(words: list[str]) -> None:
+    """Check the options and values of `tfstudy`, the targets of `make`, and the extras of `pip install`."""
+    program, *rest = words
+    if program == "tfstudy":
+        check_tfstudy(rest)
+    elif program == "make":
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+        assert {word for word in rest if "=" not in word and not word.startswith("-")} <= set(targets)
+    else:  # from a checkout; by its name, an index may have another package
+        assert not re.search(r"(?<![/\w])tfstudy\[", " ".join(rest))
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        named = re.findall(r"\.\[([\w,-]+)\]", " ".join(rest))
+        assert {extra for names in named for extra in names.split(",")} <= extras.keys()
+
+
+def check_tfstudy(words: list[str]) -> None:
+    """Parse a command as the app does. A placeholder in it exempts its values, not its names."""
+    group: Any = typer.main.get_command(app)
+    context = typer.Context(group, info_name="tfstudy")
+    _, words, _ = group.make_parser(context).parse_args(list(words))
+    if not words:  # such as `tfstudy --version`
+        return
+    assert words[0] in group.commands, f"unknown command: {words[0]}"
+    command, words = group.commands[words[0]], words[1:]
+    if any(PLACEHOLDER.search(word) for word in words):
+        inner = typer.Context(command, info_name=command.name, parent=context)
+        given, surplus, _ = command.make_parser(inner).parse_args(list(words))
+        assert [*surplus, *(p.name for p in command.params if p.required and given.get(p.name) is None)] == []
+        return
+    with contextlib.suppress(typer.Exit):  # of --help
+        values = command.make_context(command.name, list(words), parent=context).params
+        if command.name in ("run", "config") and values["task"] and not (values["config"] or ":" in values["preset"]):
+            named = {key: values[key] for key in ("task", "arch", "preset", "split", "seed", "smoke")}
+            requested(**named, file=values["config"], assignments=values["set_"])
+        if command.name == "grid" and values.get("name") and not str(values["name"]).endswith((".yaml", ".yml")):
+            load_grid(values["name"], values.get("tier") or "")
+
+
 BLOCKS = {page: list(blocks(page)) for page in PAGES} | {page: list(cells(page)) for page in NOTEBOOKS}
 ALL = [block for page in BLOCKS for block in BLOCKS[page]]
 
@@ -91,8 +202,10 @@ def test_the_commands_of_a_page_exist_and_its_files_are_valid(page, monkeypatch)
     ],
 )
 def test_the_blocks_of_a_page_run_in_order(page, session):
-    for study in studies_named_in(BLOCKS[page]):
-        session.copy(study)
+    words = {word for block in BLOCKS[page] for word in re.findall(r"[\w-]+", block.text)}
+    for study in STUDIES:
+        if study.name in words:
+            session.copy(study)
     for block in BLOCKS[page]:
         if block.title and not block.exempt:
             session.write(block)
@@ -160,19 +273,12 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     forkserver._forkserver._stop()  # it has the plug-ins of this page; each command of a user has its own
 
 
-def studies_named_in(page: list[Block]) -> list[Path]:
-    """The committed studies that occur in the blocks of a page, as words of their own."""
-    words = {word for block in page for word in re.findall(r"[\w-]+", block.text)}
-    return [study for study in STUDIES if study.name in words]
-
-
 def shortened(resolve: Any, tree: dict[str, Any]) -> RunConfig:
     """The config of a tree with few steps, few examples of a generated task, and few examples to score."""
     config = resolve(tree)
-    return config.model_copy(update={name: at_most(getattr(config, name), SMALL[name]) for name in SMALL})
-
-
-def at_most(section: Any, limits: dict[str, int]) -> Any:
-    """A section of a config whose values do not exceed these limits; 0 is no limit of its own."""
-    own = {key: limit for key, limit in limits.items() if key in type(section).model_fields}
-    return section.model_copy(update={key: min(getattr(section, key) or limit, limit) for key, limit in own.items()})
+    for name, limits in SMALL.items():  # 0 is no limit of its own
+        section = getattr(config, name)
+        keys = limits.keys() & type(section).model_fields.keys()
+        own = {key: min(getattr(section, key) or limits[key], limits[key]) for key in keys}
+        config = config.model_copy(update={name: section.model_copy(update=own)})
+    return config

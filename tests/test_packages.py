@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -72,16 +71,10 @@ def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
 
 def test_all_files_that_state_the_version_state_the_same(wheel):
     [metadata] = [text for name, text in contents(wheel).items() if name.endswith("/METADATA")]
-    head = Parser().parsestr(metadata.decode())
-    assert (head["Name"], head["Author"], head["License-Expression"]) == ("tfstudy", "tfstudy developers", "Apache-2.0")
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     released = re.findall(r"^## \[?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert citation["version"] == released[0] == tfstudy.__version__ == head["Version"]
-
-
-def test_extras_are_installed_from_a_checkout_and_never_by_name_from_an_index():
-    texts = [path for folder in ("docs", "tfstudy", "tasks") for path in (ROOT / folder).rglob("*.[mp][dy]")]
-    assert [str(path) for path in texts if re.search(r"(?<![/\w])tfstudy\[", path.read_text(encoding="utf-8"))] == []
+    assert citation["version"] == released[0] == tfstudy.__version__
+    assert f"\nVersion: {tfstudy.__version__}\n" in metadata.decode()
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Tasks of other people: what is found, refused and not imported; what is shown of them, and what a run records."""
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -9,9 +8,8 @@ import msgspec
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_plugins import TASK, install, write
 from tests.example_records import set_environments
-from tests.example_task import ARCHITECTURE
+from tests.example_task import ARCHITECTURE, LETTERS, install, write
 from tfstudy import plugins, tasks
 from tfstudy.config.presets import all_presets, preset
 from tfstudy.errors import UserError
@@ -54,13 +52,10 @@ def test_a_file_is_the_task_of_its_name_and_the_same_one_counts_once(tmp_path):
     assert (tasks.plugin("first").origin, tasks.plugin("scan")) == (str(first), None)
 
 
-def test_what_lies_in_the_working_folder_is_not_found(tmp_path):
+def test_what_lies_in_the_working_folder_is_not_found_and_what_is_no_python_file_is_refused(tmp_path):
     write(tmp_path, "mine", "raise SystemExit('imported')")
     with pytest.raises(UserError, match=r"unknown task 'mine'.*add --plugin FILE\.py"):
         tasks.find("mine")
-
-
-def test_what_is_no_python_file_is_refused(tmp_path):
     (tmp_path / "mine.txt").touch()
     (tmp_path / "a-b.py").touch()
     for name in ("none.py", "mine.txt", "a-b.py", "", ".", "x" * 5000 + ".py"):
@@ -72,30 +67,25 @@ def test_what_is_no_python_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("import no_such_module\n", "ModuleNotFoundError, line 1: No module named 'no_such_module'"),
-        ("x = 1\nx +\n", "SyntaxError, line 2: invalid syntax"),
-        ("def f():\n    raise SystemExit(3)\n\nf()\n", "SystemExit, line 2: 3"),
+        ("import no_such_module\n", "can't be imported: ModuleNotFoundError, line 1: No module named 'no_such_module'"),
+        ("x = 1\nx +\n", "can't be imported: SyntaxError, line 2: invalid syntax"),
+        ("def f():\n    raise SystemExit(3)\n\nf()\n", "can't be imported: SystemExit, line 2: 3"),
         ("raise ValueError('\\x1b[2J' + 'a' * 999)\n", "ValueError, line 1: \\x1b[2J" + "a" * 100),
+        ("x = 1\n", "must define one subclass of Task, Model, Instrument, but defines 0"),
+        (LETTERS + "\n\nclass Other(Letters):\n    pass\n", "but defines 2"),
     ],
 )
-def test_a_file_that_can_not_be_imported_is_refused_with_its_line(tmp_path, text, reason):
+def test_a_file_that_can_not_be_imported_or_does_not_define_one_class_is_refused(tmp_path, text, reason):
     plugins.add(write(tmp_path, "mine", text))
     before = set(sys.modules)
     for ask in (tasks.names, lambda: tasks.find("scan")):
         with pytest.raises(UserError) as caught:
             ask()
-        assert f"{tmp_path / 'mine.py'} can't be imported: {reason}" in str(caught.value)
+        assert f"{tmp_path / 'mine.py'} " in str(caught.value)
+        assert reason in str(caught.value)
         assert len(str(caught.value)) < 800
-    assert not [name for name in set(sys.modules) - before if name.startswith("tfstudy_plugin_mine")]
-
-
-@pytest.mark.parametrize(("text", "count"), [("x = 1\n", 0), (TASK + "\n\nclass Other(Letters):\n    pass\n", 2)])
-def test_a_file_defines_one_class(tmp_path, text, count):
-    plugins.add(write(tmp_path, "mine", text))
-    with pytest.raises(
-        UserError, match=rf"mine\.py must define one subclass of Task, Model, Instrument, but defines {count}"
-    ):
-        tasks.names()
+    left = [name for name in set(sys.modules) - before if name.startswith("tfstudy_plugin_mine")]
+    assert bool(left) == ("can't be imported" not in str(caught.value)), "what failed is not kept"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +112,7 @@ def test_a_file_with_the_name_of_another_task_is_refused_with_both_origins(site,
 
 def test_an_installed_task_is_found_and_only_then_imported(site):
     install(site, "first_package", "mine = first_package:Letters")
-    install(site, "second_package", "yours = second_package", TASK + "\n\nOld = Letters\n")  # a module with one task
+    install(site, "second_package", "yours = second_package", LETTERS + "\n\nOld = Letters\n")  # a module with one task
     assert {"mine", "yours"} <= set(tasks.names())
     assert "first_package" not in sys.modules
     assert tasks.find("mine").__name__ == tasks.find("yours").__name__ == "Letters"
@@ -133,10 +123,10 @@ def test_an_installed_task_is_found_and_only_then_imported(site):
     ("entry", "text", "reason"),
     [
         ("mine = broken_package:Letters", "1 / 0", "can't be imported: ZeroDivisionError: division by zero"),
-        ("mine = broken_package:Nothing", TASK, "can't be imported: AttributeError"),
-        ("mine = broken_package:Splits", TASK, "must be one subclass of Task"),
+        ("mine = broken_package:Nothing", LETTERS, "can't be imported: AttributeError"),
+        ("mine = broken_package:Splits", LETTERS, "must be one subclass of Task"),
         ("mine = broken_package", "x = 1", "must be one subclass of Task"),
-        ("mine/../x = broken_package:Letters", TASK, "needs a name such as my_task"),
+        ("mine/../x = broken_package:Letters", LETTERS, "needs a name such as my_task"),
     ],
 )
 def test_a_broken_package_stops_only_what_uses_it(site, entry, text, reason):
@@ -154,18 +144,9 @@ def test_the_code_of_a_package_is_all_of_its_top_package(site):
         (site / folder / "__init__.py").touch()
     util, module = write(site / "deep_package", "util", ""), write(site / "deep_package" / "sub", "letters")
     install(site, "deep_entry", "mine = deep_package.sub.letters:Letters")
-    install(site, "flat_module", "yours = flat_module:Letters")
     found = plugins.source_files(tasks.find("mine"))
     assert {util, module} <= set(found)
     assert len(found) == 4
-    assert plugins.source_files(tasks.find("yours")) == [site / "flat_module.py"]
-
-
-def test_a_package_with_the_name_of_another_task_is_refused_when_the_name_is_used(site, tmp_path):
-    install(site, "third_package", "sorting = third_package:Letters")
-    assert tasks.find("scan").__name__ == "Scan"
-    with pytest.raises(UserError, match=r"'sorting': tasks/sorting\.py and third_package 1\.2"):
-        tasks.find("sorting")
 
 
 # On the command line
@@ -193,24 +174,16 @@ def made(tmp_path_factory) -> Path:
     return results
 
 
-def test_a_task_of_a_file_is_listed(mine, capsys):
-    for words in (("--plugin", "mine.py", "list", "tasks"), ("list", "splits", "mine", "--plugin=mine.py")):
-        assert tfstudy(*words) == 0
-        assert ("A task of one letter" if "tasks" in words else "all letters") in capsys.readouterr().out
-    assert os.environ[plugins.VARIABLE] == ""
+def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_path, monkeypatch, capsys):
     for words in (("list", "splits", "mine"), ("list", "--plugin"), ("list", "--plugin", "none.py")):
-        capsys.readouterr()
         assert tfstudy(*words) == 2
         assert "--plugin" in capsys.readouterr().err
-
-
-def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     install(tmp_path / "site", "sad_package", "sad = sad_package", "1 / 0")
     install(tmp_path / "site", "sad_network", "gloomy = sad_network", "1 / 0", "tfstudy.architectures")
     assert tfstudy("--plugin", Path(tasks.__file__).with_name("copying.py"), "run", "copying") == 2
-    assert capsys.readouterr().err == "error: tasks/copying.py is already part of this checkout: leave out --plugin\n"
-    assert tfstudy("list", "tasks", "--plugin", mine) == 0
+    assert "tasks/copying.py is already part of this checkout: leave out --plugin" in capsys.readouterr().err
+    assert tfstudy("list", "tasks", f"--plugin={mine}") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"plug-in: {mine}" in out
     assert "broken: the plug-in sad = sad_package of sad_package 1.2 can't be imported: ZeroDivisionError" in out
@@ -226,7 +199,7 @@ def test_a_run_records_the_digest_and_why_sees_that_the_code_changed(mine, run, 
     assert tfstudy("result", run, "--changes", "--plugin", mine) == 0
     assert "plug-in task mine" not in capsys.readouterr().out
     (mine.parent / "new").mkdir()
-    changed = write(mine.parent / "new", "mine", TASK.replace("One letter", "1 letter"))
+    changed = write(mine.parent / "new", "mine", LETTERS.replace("One letter", "1 letter"))
     assert tfstudy("result", run, "--changes", "--plugin", changed) == 0
     out = capsys.readouterr().out
     assert "up to date" in out

@@ -8,7 +8,6 @@ from inspect import signature
 from pathlib import Path
 
 import tfstudy
-from tfstudy import tasks
 
 ROOT = Path(tfstudy.__file__).parent.parent
 TOUR = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -63,17 +62,10 @@ def imported(module: str, path: Path, deferred: bool = True) -> set[str]:
     return out
 
 
-def test_every_package_is_one_floor():
-    packages = {f"tfstudy.{path.parent.name}" for path in (ROOT / "tfstudy").glob("*/__init__.py")}
-    assert sorted(FLOORS) == sorted(packages)
-
-
-def test_every_module_stands_on_a_floor():
-    assert [module for module in MODULES if module not in ROOF and floor(module) is None] == []
-
-
-def test_imports_go_down():
+def test_every_module_stands_on_a_floor_and_imports_go_down():
+    assert sorted(FLOORS) == sorted(f"tfstudy.{path.parent.name}" for path in (ROOT / "tfstudy").glob("*/__init__.py"))
     for module in (name for name in MODULES if name not in ROOF):
+        assert floor(module) is not None, module
         ours = {name for name in imported(module, MODULES[module]) if floor(name) is not None}
         assert [name for name in ours if floor(name) > floor(module)] == [], module
 
@@ -103,48 +95,14 @@ def test_models_know_no_lightning_and_no_vocabulary():
             assert "tfstudy.data.encoding" not in names, module
 
 
-def test_the_command_line_imports_nothing_heavy_before_a_command_runs():
-    seen: set[str] = set()
-    todo = {"tfstudy.cli"}
-    while todo:
-        module = todo.pop()
-        seen.add(module)
-        names = imported(module, MODULES[module], deferred=False)
-        above = [name for name in names if floor(name) not in (None, 0, 1, floor(module))]
-        assert not [name for name in names if name.split(".")[0] in HEAVY] + above, module
-        todo |= {name for name in names if within(name, "tfstudy.cli")} - seen
-    assert len(seen) > 5
-
-
-def test_the_imported_tasks_are_ours():
-    assert Path(tasks.__file__).resolve().parent == ROOT / "tasks"
-
-
 def test_the_default_folder_of_results_is_defined_once():
     assert [module_of(path) for path in FILES if 'Path("results")' in path.read_text(encoding="utf-8")] == ["tfstudy"]
     for function in (tfstudy.run, tfstudy.load, tfstudy.table, tfstudy.results):
         assert Path(signature(function).parameters["results"].default) == tfstudy.RESULTS, function
 
 
-def test_a_file_is_a_subject_of_at_most_450_lines():
-    assert [path for path in FILES if len(path.read_text(encoding="utf-8").splitlines()) > 450] == []
-
-
-def test_no_file_is_named_for_nothing_in_particular():
-    assert not [path for path in FILES if re.search(r"(?:utils?|helpers?|misc|common)\.py$", path.name)]
-
-
-def test_every_command_with_a_value_is_written_by_one_function():
-    """So that it can be pasted: with quotes around names that need them, and with the plug-ins of the process."""
-    found = []
+def test_a_file_is_a_subject_of_at_most_450_lines_that_says_what_it_is():
     for path in FILES:
-        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(text, ast.JoinedStr):
-                joined = "".join(one.value if isinstance(one, ast.Constant) else "{}" for one in text.values)
-                found += [(path.name, one) for one in re.findall(r"tfstudy [a-z]+[^`;:\n(]*\{\}", joined)]
-    listed = {"lists.py": "tfstudy list {}{}", "writer.py": "tfstudy run {}"}  # words of ours; the hash in a config
-    assert [(name, one) for name, one in found if listed.get(name) != one.strip()] == []
-
-
-def test_every_module_says_what_it_is():
-    assert [path for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 450, path
+        assert ast.get_docstring(ast.parse(text)), path

@@ -33,8 +33,6 @@ def test_a_dry_run_lists_the_runs_with_what_varies_and_writes_nothing(capsys):
     assert lines[-2:] == ["4 runs, 0 finished", "no estimate: no similar run has finished yet"]
     assert tfstudy(*RATES, "--dry-run", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    lists = {"runs", "unequal", "outdated", "unmeasured"}
-    assert found.keys() == {"pending", "parallel", "seconds", "total", "finished"} | lists
     assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
     assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}
     assert tfstudy(*GRID, "--set", "seed=3,5", "--dry-run") == 0
@@ -99,14 +97,15 @@ def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
 
 
 @pytest.mark.slow
-def test_another_copy_of_the_code_in_the_working_folder_is_not_run(tmp_path):
+def test_another_copy_of_the_code_in_the_working_folder_is_not_run_on_two_devices_either(tmp_path):
     for name in ("tfstudy", "tasks"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the wrong copy')")
     program = [str(Path(sys.executable).with_name("tfstudy")), *GRID, "--devices", "2"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list(tmp_path.glob("results/*/*/lstm/*/result.json"))) == 1
+    [result] = tmp_path.glob("results/*/*/lstm/*/result.json")
+    assert json.loads(result.read_text())["devices"] == 2
 
 
 def test_a_failed_run_is_named_and_the_others_run(capfd):

@@ -35,15 +35,7 @@ def stdin(monkeypatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
-def test_predictions_of_many_sources_are_those_recorded_and_printed_in_order(run, capsys, monkeypatch):
-    monkeypatch.setattr("tfstudy.cli.inspection.CHUNK", 7)
-    rows = read_predictions(run, "test")
-    stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
-    assert tfstudy("predict", run.name[-8:-3], "--format", "lines") == 0
-    assert capsys.readouterr().out.splitlines() == [row.prediction for row in rows]
-
-
-def test_sources_come_from_arguments_a_file_or_a_pipe(run, capsys, monkeypatch):
+def test_sources_come_from_arguments_a_file_or_a_pipe_and_many_are_printed_in_order(run, capsys, monkeypatch):
     Path("sources.txt").write_bytes(content := b"\xef\xbb\xbfa b\r\nc\n")  # with a byte order mark
     first, second = load(run).predict(["a b", "c"])
     for way in (["--file", "-"], ["-"], [], ["--file", "sources.txt"], ["a b", "c"]):
@@ -51,6 +43,11 @@ def test_sources_come_from_arguments_a_file_or_a_pipe(run, capsys, monkeypatch):
             stdin(monkeypatch, content)
             assert tfstudy("predict", run, *words, *way) == 0
             assert capsys.readouterr().out.splitlines() == expected
+    monkeypatch.setattr("tfstudy.cli.inspection.CHUNK", 7)
+    rows = read_predictions(run, "test")
+    stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
+    assert tfstudy("predict", run.name[-8:-3], "--format", "lines") == 0
+    assert capsys.readouterr().out.splitlines() == [row.prediction for row in rows]
 
 
 def test_a_line_that_the_model_can_not_read_is_named_and_the_others_are_predicted(run, capsys):
@@ -93,7 +90,7 @@ def test_a_word_that_a_corpus_lacks_in_train_is_read_as_unknown_and_cut_outputs_
     assert f"{cut} of 2 outputs were cut at the maximum number of tokens" in error
 
 
-def test_predict_refuses_what_it_can_not_read_or_use(run, capsys, monkeypatch):
+def test_predict_refuses_what_it_can_not_read(run, capsys, monkeypatch):
     Path("bad.txt").write_bytes(b"a \xff\n")
     Path("empty.txt").touch()
     stdin(monkeypatch, b"")
@@ -103,19 +100,11 @@ def test_predict_refuses_what_it_can_not_read_or_use(run, capsys, monkeypatch):
         "empty.txt has no source": ["--file", "empty.txt"],
         "standard input has no source": [],
         "can't be combined": ["a", "--file", "missing.txt"],
-        "did you mean 'json'? Expected one of: text, lines, json": ["a", "--format", "jsonl"],
     }.items():
         assert tfstudy("predict", run, *words) == 2
         out, error = capsys.readouterr()
         assert fact in error
         assert (out, error.count("\n")) == ("", 1)
-    (run / "result.json").rename("result.json")
-    assert tfstudy("predict", run, "a") == 2
-    assert "has not finished" in capsys.readouterr().err
-    Path("result.json").rename(run / "result.json")
-    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
-    assert tfstudy("predict", run, "a") == 2
-    assert "outdated" in capsys.readouterr().err
 
 
 def test_facts_are_printed_as_one_json_document(run, capsys):
@@ -132,9 +121,7 @@ def test_facts_are_printed_as_one_json_document(run, capsys):
     [errors] = document("errors", run, "--examples", "1")["runs"]
     assert errors["n"] == sum(kind["n"] for kind in errors["kinds"].values()) == 24
     [example] = next(kind["examples"] for name, kind in errors["kinds"].items() if name != "correct")
-    first = example["first_error"] - 1
-    assert example["target"].split()[first : first + 1] != example["prediction"].split()[first : first + 1]
-    assert tfstudy("result", run, "--by", "length", "--format", "json") == 2
+    assert example["target"] != example["prediction"]
 
 
 def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(run, capsys):
@@ -152,13 +139,6 @@ def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(run, capsys)
     assert tfstudy("export", run, "--out", "copy.safetensors") == 0
     assert Path("copy.safetensors").read_bytes() == (run / "weights.safetensors").read_bytes()
     assert tfstudy("export", run, "--out", "nowhere/copy.safetensors") == 2
-    content = (run / "weights.safetensors").read_bytes()
-    (run / "weights.safetensors").write_bytes(content[:-1])
-    capsys.readouterr()
-    assert tfstudy("predict", run, "a b") == 2
-    error = capsys.readouterr().err
-    assert "weights.safetensors" in error
-    assert error.count("\n") == 1
 
 
 def test_evaluate_repeats_the_numbers_with_other_settings_too_and_counts_each_reading_of_a_test_set(run, capsys):
@@ -188,17 +168,13 @@ def test_evaluate_repeats_the_numbers_with_other_settings_too_and_counts_each_re
 
 def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(run, capsys):
     for words, facts in {
-        ("evaluate", "--set", "decode.beam_siz=8"): ["beam_siz", "'decode.beam_size'"],
         ("evaluate", "--set", "decode.beam_size=0"): ["'decode.beam_size'", "1", "'0'"],
         ("evaluate", "--set", "decode.max_length=1"): ["decode.max_length", "longest target"],
-        ("evaluate", "--set", "decode=8"): ["decode"],
         ("evaluate", "--set", "model.dim=8"): ["'decode'", "'model'"],
         ("evaluate", "--set", "decode.beam_size=8", "--extend"): ["--extend", "--set"],
-        ("evaluate", "--extend", "--test-set", "test"): ["--extend", "--test-set"],
         ("evaluate", "--extend"): ["reverse", "5"],  # a task without examples of any length
         ("evaluate", "--test-set", "tset"): ["did you mean 'test'?"],
         ("result", "--by", "lenght"): ["did you mean 'length'?"],
-        ("errors", "--test-set", "tset"): ["'tset'"],
     }.items():
         name, *rest = words
         assert tfstudy(name, run, *rest) == 2, words
@@ -219,11 +195,8 @@ def test_evaluate_extend_tries_longer_examples(capsys):
     assert [line.split(":")[0] for line in lines[:2]] == ["length   11", "length   12"]
     assert lines[2] == "stopped: length 13 is above the maximum, 12"
     assert lines[3].startswith("L90 none, L50 none")
-    found = json.loads((run / "extended.json").read_text())
-    assert found["exact_match"]["12"]["n"] >= 100
+    assert json.loads((run / "extended.json").read_text())["exact_match"]["12"]["n"] >= 100
     assert {path: path.read_bytes() for path in before} == before
-    assert tfstudy("evaluate", run, "--extend") == 0
-    assert "stopped: no correct prediction at 3 lengths in a row" in capsys.readouterr().out.splitlines()
 
 
 # Attention and other measurements
@@ -243,7 +216,7 @@ def test_attention_shows_the_most_attended_source_token_of_each_output_token(fin
     assert read_test_reads(run) == reads
 
 
-def test_a_study_is_measured_saved_and_drawn(finished, capsys):
+def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_out(finished, capsys):
     runs = [finished(arch, study="mine") for arch in ("transformer", "lstm")]
     assert tfstudy("measure", "mine", "entropy", *FEW, "--save", "--out", "entropy.png") == 0
     out, err = capsys.readouterr()
@@ -253,16 +226,20 @@ def test_a_study_is_measured_saved_and_drawn(finished, capsys):
     assert err == ""
     assert Path("entropy.png").read_bytes().startswith(b"\x89PNG")
     assert [saved_instruments(run) for run in runs] == [["entropy"]] * 2
+    shutil.rmtree(runs[0] / "checkpoints")
+    other = ("--set", "examples=5", "-q")
+    assert tfstudy("measure", "mine", "entropy", *other) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("lstm, entropy: ")
+    assert err.startswith(f"left out: {runs[0]} has a result but no weights")
 
 
-def test_measurements_have_every_row_as_json_and_reading_a_test_set_is_counted(finished, capsys):
+def test_measurements_are_one_json_document_and_reading_a_test_set_is_counted(finished, capsys):
     run = finished()
     before = read_test_reads(run).get("test", 0)
     assert tfstudy("measure", run, "entropy", "--set", "split=test", *FEW, "--format", "json") == 0
     [found] = json.loads(capsys.readouterr().out)
     assert (found["instrument"], found["settings"]) == ("entropy", {"split": "test", "examples": 6})
-    assert found["examples"] == 6
-    assert found["columns"]["length"] == [6]  # five words and the end of the sequence
     assert read_test_reads(run)["test"] == before + 1
     assert saved_instruments(run) == []
     again = package.load(run).measure("entropy", save=True, split="test", examples=6)
@@ -271,48 +248,29 @@ def test_measurements_have_every_row_as_json_and_reading_a_test_set_is_counted(f
 
 
 def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, capsys):
-    run, lstm = finished("transformer"), finished("lstm")
+    run = finished("transformer")
     Path("wrong.py").write_text(
         "from tfstudy.instruments.base import Chart, Instrument\n\n\nclass Wrong(Instrument):\n"
         "    summary = 'wrong'\n    chart = Chart('bar', x='layer', y='nrom')\n\n"
         "    def measure(self, subject):\n        return [{'layer': 1, 'norm': 1.0}]\n"
     )
     for words, fact in {
-        ("entropie",): "did you mean 'entropy'?",
-        ("entropy", "--set", "example=3"): "did you mean 'examples'?",
-        ("entropy", "--set", "examples=0"): "'examples' must be greater than or equal to 1",
-        ("entropy", "--set", "split=tset"): "did you mean 'test'?",
-        ("entropy", "--out", "figure.gif"): "unknown file type '.gif'",
-        ("wrong", "--plugin", "wrong.py"): "did you mean 'norm'?",
+        ("entropie", "--save"): "did you mean 'entropy'?",
+        ("entropy", "--save", "--set", "example=3"): "did you mean 'examples'?",
+        ("entropy", "--save", "--set", "examples=0"): "'examples' must be greater than or equal to 1",
+        ("entropy", "--save", "--set", "split=tset"): "did you mean 'test'?",
+        ("entropy", "--save", "--out", "figure.gif"): "unknown file type '.gif'",
+        ("wrong", "--save", "--plugin", "wrong.py"): "did you mean 'norm'?",
+        ("attention", "a x"): "source token 'x'",
+        ("attention", "a", "--set", "kind=corss"): "did you mean 'cross'?",
+        ("attention", "a", "--set", "layer=3"): "layer must be one of 1, 2, but is 3",
+        ("attention", "a", "--set", "head=0"): "head must be a whole number from 1",
+        ("attention", "a", "--set", "laier=1"): "did you mean 'layer'?",
     }.items():
-        assert tfstudy("measure", run, *words, "--save", "-q") == 2
-        assert fact in capsys.readouterr().err
-    for words, fact in {
-        ("a x",): "source token 'x'",
-        ("a", "--set", "kind=corss"): "did you mean 'cross'?",
-        ("a", "--set", "layer=3"): "layer must be one of 1, 2, but is 3",
-        ("a", "--set", "head=0"): "head must be a whole number from 1",
-        ("a", "--set", "laier=1"): "did you mean 'layer'?",
-    }.items():
-        assert tfstudy("measure", run, "attention", *words, "-q") == 2
+        assert tfstudy("measure", run, *words, "-q") == 2
         [line] = capsys.readouterr().err.splitlines()
         assert fact in line
-    assert tfstudy("measure", lstm, "attention", "a", "--set", "kind=decoder") == 2
-    assert "no decoder attention, only cross" in capsys.readouterr().err
-    assert saved_instruments(run) == saved_instruments(lstm) == []
-
-
-def test_runs_that_can_not_be_measured_are_left_out_with_the_reason(finished, capsys):
-    runs = [finished(arch, study="mine") for arch in ("transformer", "lstm")]
-    assert tfstudy("measure", "mine", "entropy", "--set", "split=tst", *FEW) == 2
-    assert "(and 1 more run for the same reason)" in (error := capsys.readouterr().err)
-    assert error.count("did you mean 'test'?") == 1
-    shutil.rmtree(runs[0] / "checkpoints")
-    assert tfstudy("measure", "mine", "entropy", *FEW) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("lstm, entropy: ")
-    assert err.startswith(f"left out: {runs[0]} has a result but no weights")
-    assert tfstudy("measure", runs[0], "entropy", *FEW) == 2
+    assert saved_instruments(run) == []
 
 
 def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_measured(finished, capsys):

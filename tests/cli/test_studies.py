@@ -40,7 +40,6 @@ def test_a_result_comes_before_a_lock_and_a_lock_before_a_failure():
     write_failure(start_run(job), "hung", 1)
     with running_elsewhere(Path(job.path)):
         assert run_status(Path(job.path)).state == "running"
-    assert run_status(Path(job.path)).state == "failed"
     start_run(other)
     with running_elsewhere(finish_run(Path(other.path))):  # such as one that is evaluated again
         assert run_status(Path(other.path)).state == "finished"
@@ -56,7 +55,7 @@ def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
 
 
 def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(capsys):
-    runs_in_every_state()
+    jobs = runs_in_every_state()
     assert tfstudy("status", "study") == 0
     lines = capsys.readouterr().out.splitlines()
     states = ["finished", "diverged", "failed", "interrupted", "pending"]  # without those that no run has
@@ -65,14 +64,8 @@ def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(
     assert lines[2].split() == ["all", "1", "1", "1", "1", "3"]
     assert lines[-1] == "nothing is running; to run what is left: tfstudy grid --resume study"
     assert "5 runs left (3 pending, 1 interrupted, 1 failed)" in lines[-2]
-    assert any("2 of 7 runs finished" in line and "2 in the last hour" in line for line in lines)
-
-
-def test_the_json_of_studies_has_every_state_and_that_of_a_study_its_runs(capsys):
-    jobs = runs_in_every_state()
     assert tfstudy("status", "--format", "json") == 0
     [study] = json.loads(capsys.readouterr().out)
-    assert study["study"] == "study"
     assert study["counts"] == {"finished": 1, "diverged": 1, "running": 0, "failed": 1, "interrupted": 1, "pending": 3}
     assert tfstudy("status", "results/study", "--format", "json") == 0
     [named] = json.loads(capsys.readouterr().out)

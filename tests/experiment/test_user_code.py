@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from tests.commands import tfstudy
-from tests.example_plugins import TASK, write
-from tests.example_task import ARCHITECTURE, added
-from tests.example_task import TASK as REVERSE
+from tests.example_task import ARCHITECTURE, LETTERS, TASK, added, write
 from tfstudy import models, tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.experiment.prepare import check_output, prepare
@@ -41,7 +39,7 @@ def refused(words, capsys) -> str:
     ],
 )
 def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys):
-    changed = TASK.replace(old, new).replace('"test": "ij"}', '"test": "ij", "validation": ""}')
+    changed = LETTERS.replace(old, new).replace('"test": "ij"}', '"test": "ij", "validation": ""}')
     plugin = write(tmp_path, "mine", changed)
     for command in (RUN, ("grid", "--seed", "0-1", "--task")):
         assert fact in refused([*command, "mine", "--plugin", plugin], capsys)
@@ -50,7 +48,7 @@ def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys
 @pytest.mark.parametrize(
     ("name", "text", "method", "words"),
     [
-        ("mine", TASK, "examples", ("mine",)),
+        ("mine", LETTERS, "examples", ("mine",)),
         ("bag", ARCHITECTURE, "decode_padded", ("copying", "--arch", "bag")),
     ],
 )
@@ -91,7 +89,7 @@ def test_the_check_of_the_output_changes_neither_the_model_nor_the_random_number
 
 def test_test_sources_that_are_also_in_train_are_a_warning_on_screen_in_the_log_and_in_tables(tmp_path, capsys):
     remarks = '    def remarks(self):\n        return ["left out of train: 2 letters"]\n\n    def examples('
-    text = TASK.replace('"test": "ij"', '"test": "aij"').replace("    def examples(", remarks)
+    text = LETTERS.replace('"test": "ij"', '"test": "aij"').replace("    def examples(", remarks)
     leak = write(tmp_path, "leak", text)
     assert tfstudy(*RUN, "leak", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", leak) == 0
     warning = "WARNING: 1 of 3 examples of test have a source that is also in train"
@@ -110,7 +108,7 @@ def source_files() -> dict[Path, int]:
 
 def test_a_new_task_is_one_file(tmp_path, capsys):
     before = source_files()
-    with added(tasks, "reverse", REVERSE, tmp_path / "more"):
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
         assert tfstudy("list", "tasks") == 0
         assert "Words to the same words in reverse" in capsys.readouterr().out
         assert tfstudy("list", "splits", "reverse") == 0
@@ -131,7 +129,7 @@ def test_a_new_task_is_one_file(tmp_path, capsys):
 
 def test_a_new_architecture_is_one_file(tmp_path, capsys):
     before = source_files()
-    with added(tasks, "reverse", REVERSE, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
+    with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
         assert tfstudy("list", "architectures") == 0
         assert "The mean of the source, and the last token." in capsys.readouterr().out
         assert tfstudy("config", "scan", "--arch", "bag", "--set", "model.depth=2") == 0

@@ -21,12 +21,13 @@ from typing import Any
 
 import pytest
 
-from tests.example_jobs import numbers
+from tests.example_jobs import digests
 from tfstudy.launchers.job import Job
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import failure_of, open_run
 
 pytestmark = pytest.mark.slow
+needs_ray = pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed: make engines")
 SLURM = Path(__file__).parent / "slurm.sh"
 SETTINGS = {
     "data.train_examples": 200,
@@ -40,16 +41,17 @@ SETTINGS = {
 }
 
 
-def installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
 def grid(results: Path, *more: str, seeds: str = "0-3", steps: int = 1000) -> list[str]:
     """The command of a grid of four runs, which take some seconds."""
-    settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-    settings += ["--set", f"train.steps={steps}"]
+    values = (SETTINGS | {"train.steps": steps}).items()
+    settings = [word for key, value in values for word in ("--set", f"{key}={value}")]
     words = ["grid", "--task", "copying", "--arch", "lstm", "--seed", seeds, "--accelerator", "cpu", *settings]
     return [sys.executable, "-m", "tfstudy", *words, "--study", "s", "--results", str(results), *more]
+
+
+def start(words: list[str], **environment: str) -> "subprocess.Popen[str]":
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(words, env=os.environ | environment, start_new_session=True, **pipes)
 
 
 def output_of(process: "subprocess.Popen[str]") -> str:
@@ -62,26 +64,15 @@ def output_of(process: "subprocess.Popen[str]") -> str:
     return out
 
 
-def start(words: list[str], **environment: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        words,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
 @pytest.fixture(scope="session")
-def local(tmp_path_factory) -> Callable[..., Path]:
+def local(tmp_path_factory) -> Callable[..., dict[str, str]]:
     """The results of the same grid, run by processes of this machine."""
 
     @cache
-    def run_grid(*more: str, **settings: Any) -> Path:
+    def run_grid(*more: str, **settings: Any) -> dict[str, str]:
         results = tmp_path_factory.mktemp("local")
         output_of(start(grid(results, *more, **settings)))
-        return results
+        return digests(results)
 
     return run_grid
 
@@ -118,15 +109,16 @@ def is_run(process: int, results: Path) -> bool:
 
 def unfinished_run(results: Path, condition: Callable[[int], bool] = lambda _: True) -> tuple[int, Path]:
     """Wait for a run that has a checkpoint and no result; return its process and its folder."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+
+    def found() -> tuple[int, Path] | None:
         for process in processes(lambda number: is_run(number, results) and condition(number)):
             with contextlib.suppress(OSError, IndexError, ValueError):
                 path = Path(Job.from_json(command_line(process)[-2]).path)
                 if (path / "checkpoints" / "last.ckpt").exists() and not (path / "result.json").exists():
                     return process, path
-        time.sleep(0.02)
-    raise AssertionError("no run has a checkpoint and no result")
+        return None
+
+    return wait_for(found, 300)
 
 
 def assert_no_process_is_left(results: Path) -> None:
@@ -142,43 +134,38 @@ def resumed(path: Path) -> bool:
     return "resumed after step" in (path / "train.log").read_text()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
-    """Wait until the condition is true."""
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """Wait until the condition is true; return its value."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (value := condition()):
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        time.sleep(0.02)
+    return value
 
 
 class Nodes:
     """A cluster of two nodes with one CPU each; `environment` is required to join it."""
 
     def __init__(self, folder: Path) -> None:
-        self.environment = {
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": os.urandom(32).hex(),
-        }
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.urandom(32).hex()}
+        self.environment = {"RAY_USAGE_STATS_ENABLED": "0", **token}
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        self.address = f"127.0.0.1:{port}"
-        self.log = folder / "nodes.log"
-        options = ["--block", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=100000000"]
+        self.address, self.log = f"127.0.0.1:{port}", folder / "nodes.log"
         head = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
-        self.processes = [self._start([*head, *options])]
+        self.processes = [self._start(head)]
         wait_for(lambda: answers("127.0.0.1", port))
-        self.processes.append(self._start([f"--address={self.address}", *options]))
+        self.processes.append(self._start([f"--address={self.address}"]))
         wait_for(lambda: len(self.raylets()) == 2)
 
     def _start(self, words: list[str]) -> "subprocess.Popen[bytes]":
+        options = ["--block", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=100000000"]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1"]
+        environment = os.environ | self.environment
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1", *words],
-                env=os.environ | self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                [*command, *words, *options], env=environment, stdout=log, stderr=log, start_new_session=True
             )
 
     def raylets(self) -> list[int]:
@@ -208,8 +195,6 @@ def answers(host: str, port: int) -> bool:
 
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
-    if not installed("ray"):
-        pytest.skip("Ray is not installed: make engines")
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:  # sockets need short paths
         nodes = Nodes(Path(folder))
         try:
@@ -218,6 +203,7 @@ def nodes() -> Iterator[Nodes]:
             nodes.stop()
 
 
+@needs_ray
 def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(nodes, local, tmp_path):
     words = grid(tmp_path, "--launcher", "ray")
     process = start(words, RAY_ADDRESS=nodes.address, **nodes.environment)
@@ -233,14 +219,13 @@ def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(node
     assert f"Ray at {nodes.address}, 2 runs in parallel" in out
     assert not re.search(r"/4\] .* will be retried", out), "a lost node is no failure of a run"
     assert resumed(path)
-    assert numbers(tmp_path) == numbers(local())
+    assert digests(tmp_path) == local()
     assert_no_process_is_left(tmp_path)
 
 
+@needs_ray
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_run_outlives_a_stopped_grid_on_its_own_ray_and_the_next_grid_resumes(number, local, tmp_path):
-    if not installed("ray"):
-        pytest.skip("Ray is not installed: make engines")
     words = grid(tmp_path, "--launcher", "ray")
     process = start(words)
     _, path = unfinished_run(tmp_path)
@@ -250,14 +235,13 @@ def test_no_run_outlives_a_stopped_grid_on_its_own_ray_and_the_next_grid_resumes
     assert not (path / "result.json").exists()
     output_of(start(words))
     assert resumed(path)
-    assert numbers(tmp_path) == numbers(local())
+    assert digests(tmp_path) == local()
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Path]:
     """The folder of a running Slurm of two nodes."""
-    if not installed("submitit"):
-        pytest.skip("submitit is not installed: make engines")
+    pytest.importorskip("submitit", reason="submitit is not installed: make engines")
     if os.geteuid() or not shutil.which("apt-get"):
         pytest.skip("Slurm is set up by root, from Debian's packages")
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
@@ -301,14 +285,9 @@ def lose(cluster: Path, node: str) -> None:
         kill(process)
 
 
-def queue() -> list[str]:
-    """The running and pending jobs of Slurm."""
-    return subprocess.run(["squeue", "--noheader"], check=True, capture_output=True, text=True).stdout.splitlines()
-
-
 def ended() -> None:
-    """Wait until all jobs have left the queue."""
-    wait_for(lambda: not queue(), 300)
+    """Wait until all jobs have left the queue of Slurm."""
+    wait_for(lambda: not subprocess.run(["squeue", "--noheader"], check=True, capture_output=True).stdout, 300)
 
 
 def submitted(words: list[str]) -> str:
@@ -328,7 +307,7 @@ def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_mac
     ended()
     assert resumed(requeued)
     assert resumed(lost)
-    assert numbers(tmp_path) == numbers(local())
+    assert digests(tmp_path) == local()
     assert_no_process_is_left(tmp_path)
     assert not [path for path in find_runs(tmp_path) if failure_of(open_run(path))], "neither is a failure of a run"
 
@@ -343,7 +322,7 @@ def test_a_second_submission_does_no_harm(path, local, tmp_path):
     assert "Comment=two words" in job
     assert "MinMemoryNode=500M" in job
     ended()
-    assert numbers(tmp_path) == numbers(local())
+    assert digests(tmp_path) == local()
     logs = [log.read_text() for log in tmp_path.glob("s/*/*/*/train.log")]
     assert all(text.count("parameters, seed") == 1 and "resumed" not in text for text in logs), "each was trained once"
     assert "all 4 runs already finished" in output_of(start(words))
@@ -363,10 +342,10 @@ def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(path
     wait_for(lambda: not processes(lambda number: number == run), 30)
     ended()
     assert (path / "train.log").read_text().count("resumed after step") == 2
-    assert numbers(tmp_path) == numbers(local(seeds="0"))
+    assert digests(tmp_path) == local(seeds="0")
 
 
 def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local, tmp_path):
     submitted(grid(tmp_path, "--launcher", "slurm", "--devices", "2", seeds="0", steps=50))
     ended()
-    assert numbers(tmp_path) == numbers(local("--devices", "2", seeds="0", steps=50))
+    assert digests(tmp_path) == local("--devices", "2", seeds="0", steps=50)

@@ -14,20 +14,18 @@ from tfstudy.runs.store import failure_of, open_run
 
 
 class FakeExecutor(Executor):
-    """An executor with some slots on one device, whose jobs end at once with the codes given for their names."""
+    """An executor of two slots on one device, whose jobs end at once with the codes given for their names."""
 
-    def __init__(self, codes: dict[str, list[int]], slots: int = 2) -> None:
-        self.codes, self.slots = codes, slots
+    max_parallel = 2
+
+    def __init__(self, codes: dict[str, list[int]], results: bool = True) -> None:
+        self.codes, self.results = codes, results
         self.now: list[Job] = []
         self.log: list[tuple[str, bool, int]] = []  # name, exclusive, how many ran with it
         self.stopped = False
 
-    @property
-    def max_parallel(self):
-        return self.slots
-
     def has_room(self, job, exclusive):
-        return not self.now if exclusive else len(self.now) < self.slots
+        return not self.now if exclusive else len(self.now) < self.max_parallel
 
     def start(self, job, exclusive):
         self.log.append((Path(job.path).name, exclusive, len(self.now)))
@@ -38,7 +36,7 @@ class FakeExecutor(Executor):
         codes = [self.codes.get(Path(job.path).name, []) for job in ended]
         ends = [JobExit(job, code.pop(0) if code else SUCCEEDED) for job, code in zip(ended, codes, strict=True)]
         for end in ends:
-            if end.code == SUCCEEDED:
+            if end.code == SUCCEEDED and self.results:
                 finish_run(Path(end.job.path))
         return ends
 
@@ -47,7 +45,8 @@ class FakeExecutor(Executor):
 
 
 @pytest.fixture
-def jobs(tmp_path):
+def jobs(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.05)
     for name in "abcd":
         (tmp_path / name).mkdir()
     return [Job(str(tmp_path / name), {}) for name in "abcd"]
@@ -57,20 +56,13 @@ def names(jobs):
     return [Path(job.path).name for job in jobs]
 
 
-def test_all_jobs_run_in_order_and_the_executor_is_stopped(jobs):
-    executor = FakeExecutor({})
-    summary = supervise(jobs, executor)
-    assert names(summary.finished) == list("abcd")
-    assert [name for name, *_ in executor.log] == list("abcd")
-    assert executor.stopped
-    assert not summary.failed
-
-
-def test_a_failed_job_is_retried_once_on_an_exclusive_device_after_the_others(jobs):
+def test_all_jobs_run_in_order_and_one_that_failed_again_at_the_end_on_an_exclusive_device(jobs):
     executor = FakeExecutor({"a": [OUT_OF_MEMORY]})
     summary = supervise(jobs, executor)
-    assert sorted(names(summary.finished)) == list("abcd")
+    assert [name for name, *_ in executor.log] == list("abcda")
     assert executor.log[-1] == ("a", True, 0)
+    assert sorted(names(summary.finished)) == list("abcd")
+    assert (executor.stopped, summary.failed) == (True, {})
 
 
 def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
@@ -84,23 +76,16 @@ def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
 
 
 def test_a_refused_run_is_not_retried_and_the_reason_is_the_last_error_in_its_log(jobs):
-    log = "error: old\nerror: can't resume \x1b[2J\nstep 3\n"
-    Path(jobs[0].path, "train.log").write_text(log)
+    Path(jobs[0].path, "train.log").write_text("error: old\nerror: can't resume \x1b[2J\nstep 3\n")
     executor = FakeExecutor({"a": [REFUSED], "b": [REFUSED]})
-    assert supervise(jobs, executor).failed == {
-        jobs[0].path: r"refused: can't resume \x1b[2J",
-        jobs[1].path: "refused: see its log",
-    }
+    reasons = {jobs[0].path: r"refused: can't resume \x1b[2J", jobs[1].path: "refused: see its log"}
+    assert supervise(jobs, executor).failed == reasons
     assert len(executor.log) == 4
 
 
 def test_a_process_that_succeeds_without_a_result_has_failed(jobs):
-    class Empty(FakeExecutor):
-        def wait(self, seconds):
-            ended, self.now = self.now, []
-            return [JobExit(job, SUCCEEDED) for job in ended]
-
-    assert set(supervise(jobs, Empty({})).failed.values()) == {"the process ended without a result"}
+    failed = supervise(jobs, FakeExecutor({}, results=False)).failed
+    assert list(failed.values()) == ["the process ended without a result"] * 4
 
 
 def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, monkeypatch):
@@ -114,18 +99,12 @@ def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, m
     assert any(event and "No space left on device" in event.reason for event in events)
 
 
-def test_a_run_of_another_process_is_waited_for(jobs, monkeypatch):
-    monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.05)
-    executor = FakeExecutor({"a": [BUSY]})
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_run_of_another_process_is_waited_for_and_runs_here_if_that_died(jobs, dies):
+    executor = FakeExecutor({"a": [BUSY, BUSY, BUSY] if dies else [BUSY]})
     with Path(jobs[0].path, ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        threading.Timer(0.3, finish_run, [Path(jobs[0].path)]).start()
+        if not dies:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            threading.Timer(0.3, finish_run, [Path(jobs[0].path)]).start()
         assert sorted(names(supervise(jobs, executor).finished)) == list("abcd")
-    assert len(executor.log) == 4, "it did not run again"
-
-
-def test_a_run_whose_other_process_died_runs_here(jobs, monkeypatch):
-    monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.05)
-    executor = FakeExecutor({"a": [BUSY, BUSY, BUSY]})
-    assert sorted(names(supervise(jobs, executor).finished)) == list("abcd")
-    assert [name for name, *_ in executor.log].count("a") == 4, "busy is no failure"
+    assert [name for name, *_ in executor.log].count("a") == (4 if dies else 1), "busy is no failure"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from tests.example_plugins import write
+from tests.example_task import write
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import (

@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from tests.example_plugins import TASK, write
-from tests.example_task import ARCHITECTURE
+from tests.example_task import ARCHITECTURE, LETTERS, write
 from tests.tasks.corpora import pairs_folder
 from tfstudy import tasks
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig
@@ -91,7 +90,7 @@ def test_all_properties_that_fail_are_reported():
 
 
 def test_faults_are_found_without_assertions_and_without_a_test_framework(tmp_path):
-    path = write(tmp_path, "mine", TASK + "\n    version = 0\n")
+    path = write(tmp_path, "mine", LETTERS + "\n    version = 0\n")
     code = (
         "import sys, tfstudy.testing.architecture_properties\nfrom tfstudy.testing import check_task, load_plugin\n"
         f"assert False\ntry: check_task(load_plugin({str(path)!r}))\nfinally: print(*sys.modules)"

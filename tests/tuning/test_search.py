@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_search import ROOT, SMALL, request, trials
 from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.cli.searches import show_trials
@@ -23,6 +22,8 @@ from tfstudy.runs.store import read_result, read_test_reads
 from tfstudy.tuning.presets import NAME, preset_text, save_presets, sections
 from tfstudy.tuning.search import (
     IncompleteSearchError,
+    Search,
+    SearchRequest,
     Trial,
     TrialScore,
     best_trials,
@@ -31,6 +32,36 @@ from tfstudy.tuning.search import (
     run_search,
     score,
 )
+
+ROOT = Path("results/tuning")
+SMALL = (
+    "train.validation_interval=10",
+    "train.log_interval=5",
+    "train.batch_size=8",
+    "model.dim=16",
+    "eval.max_examples=24",
+)
+WIDTHS = {"lstm": "lstm.model.hidden=16", "cnn": "cnn.model.channels=16"}
+
+
+def request(*searches, **more) -> SearchRequest:
+    """A search that takes seconds."""
+    given = {"archs": ("lstm", "cnn"), "trials": 2, "budget": 20} | more
+    small = (*SMALL, *(WIDTHS[arch] for arch in given["archs"]))
+    return SearchRequest("reverse", searches=searches, assignments=small, **given)
+
+
+def trials(plan: Search, root: Path = ROOT) -> list[TrialScore]:
+    """The trials of a search, run in this process."""
+
+    def executed(planned) -> bool:
+        options = RunOptions(accelerator="cpu", tuning=True)
+        for run in planned:
+            experiment.run(run.config, root, "reverse", options, report=lambda _: None)
+        return True
+
+    return run_search(plan, root, "reverse", executed)
+
 
 SEARCHED = ("train.learning_rate=1e-4..1e-2:log", "model.layers=1..2", "cnn.model.kernel=[3,5]")
 
