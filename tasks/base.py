@@ -107,10 +107,6 @@ class Task(ABC):
         """
         return self.examples(self.splits().train)
 
-    def at_length(self, length: int) -> Sequence[Example]:
-        """Return new examples of this length, which may exceed the lengths of all splits; empty if unsupported."""
-        return ()
-
     def by_length(self) -> tuple[str, ...]:
         """Return the held-out splits that differ from train in length only; accuracy per length is measured on them."""
         return ()

@@ -26,7 +26,6 @@ MAX_MISSES = 2000  # consecutive draws without a new source after which a split 
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing
 SPANS, ONE_SPAN = "must be lengths such as 5, 1-10 or 11-15,16-20", "must be one range of lengths such as 1-10"
 ANSWER = ":"  # separates the scratchpad from the answer
-FRESH_EXAMPLES = 100  # examples that `at_length` returns
 
 
 class Drawn(NamedTuple):
@@ -215,11 +214,6 @@ class Generated(Task):
 
     def by_length(self) -> tuple[str, ...]:
         return tuple(name for name in self.splits().held_out if name not in self.extra_tests())
-
-    def at_length(self, length: int) -> Sequence[Example]:
-        if length < self.min_length:
-            return ()
-        return self._distinct("fresh", Span(length, length), FRESH_EXAMPLES)
 
     def _distinct(self, split: str, span: Span, number: int, again: str = "") -> list[Example]:
         """Return up to `number` examples; a larger number starts with the same ones. Only those of train may repeat.

@@ -171,8 +171,6 @@ def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(
         ("evaluate", "--set", "decode.beam_size=0"): ["'decode.beam_size'", "1", "'0'"],
         ("evaluate", "--set", "decode.max_length=1"): ["decode.max_length", "longest target"],
         ("evaluate", "--set", "model.dim=8"): ["'decode'", "'model'"],
-        ("evaluate", "--set", "decode.beam_size=8", "--extend"): ["--extend", "--set"],
-        ("evaluate", "--extend"): ["reverse", "5"],  # a task without examples of any length
         ("evaluate", "--test-set", "tset"): ["did you mean 'test'?"],
         ("result", "--by", "lenght"): ["did you mean 'length'?"],
     }.items():
@@ -182,21 +180,6 @@ def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(
         assert all(fact in error for fact in facts), words
         assert error.count("\n") == 1
     assert read_test_reads(run) == {"test": 1}
-
-
-def test_evaluate_extend_tries_longer_examples(capsys):
-    few = ["--set", "data.train_examples=100", "--set", "data.eval_examples=10"]
-    assert tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--accelerator", "cpu", *few) == 0
-    [run] = Path("results-smoke/runs/copying-copy/lstm").iterdir()
-    before = {path: path.read_bytes() for path in run.glob("*.json")}
-    capsys.readouterr()
-    assert tfstudy("evaluate", run, "--extend", "--max-length", "12") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines[:2]] == ["length   11", "length   12"]
-    assert lines[2] == "stopped: length 13 is above the maximum, 12"
-    assert lines[3].startswith("L90 none, L50 none")
-    assert json.loads((run / "extended.json").read_text())["exact_match"]["12"]["n"] >= 100
-    assert {path: path.read_bytes() for path in before} == before
 
 
 # Attention and other measurements

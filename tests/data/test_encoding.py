@@ -1,10 +1,8 @@
 """Vocabularies, examples as padded tensors, and batches divided into micro-batches and rectangles without a change."""
 
 import itertools
-from collections import Counter
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,16 +58,14 @@ def test_an_output_that_is_no_word_is_not_equal_to_any():
     assert Vocab(["a", "<unk>"]).decode([UNK, PAD, 4]) == ("⁇", "⁇", "<unk>")
 
 
-@given(LENGTHS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
-def test_devices_divide_a_batch_and_their_token_counts_add_up(lengths, micro_batches, rectangles, ranks):
+@given(LENGTHS, st.integers(1, 4), st.integers(1, 3))
+def test_a_divided_batch_has_the_same_rows_and_counts_their_tokens(lengths, micro_batches, rectangles):
     data, index = encoded(lengths), torch.randperm(len(lengths))
-    whole = data.rows(index)
-    shares = [data.batch(index, micro_batches, rectangles, rank, ranks) for rank in range(ranks)]
-    assert sum(share.tokens for share in shares) == pytest.approx((whole.target[:, 1:] != PAD).sum())
-    assert sum((pairs(share.micro_batches) for share in shares), Counter()) == pairs([[whole]])
-    for share in shares:
-        assert len(share.micro_batches) <= micro_batches
-        assert all(0 < len(micro_batch) <= rectangles for micro_batch in share.micro_batches)
+    whole, found = data.rows(index), data.batch(index, micro_batches, rectangles)
+    assert found.tokens == (whole.target[:, 1:] != PAD).sum()
+    assert pairs(found.micro_batches) == pairs([[whole]])
+    assert len(found.micro_batches) <= micro_batches
+    assert all(0 < len(micro_batch) <= rectangles for micro_batch in found.micro_batches)
 
 
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 6))

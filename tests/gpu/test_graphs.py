@@ -8,8 +8,7 @@ from torch import Tensor
 
 from tests.gpu.gpu_training import LONG, Trained, trained
 from tests.training.replayed import ReplayedExecution
-from tests.training.small_training import ARCHITECTURES, metrics, same
-from tests.training.test_devices import shell
+from tests.training.small_training import ARCHITECTURES, same
 from tests.training.test_resuming import Interrupt, InterruptionError
 from tfstudy.models.dropout import Dropout
 from tfstudy.training.callbacks import Checkpoints
@@ -122,12 +121,3 @@ def test_after_a_failed_capture_everything_works():
     torch.manual_seed(3)
     assert torch.equal(first, torch.nn.functional.dropout(x, 0.5))
     assert same(trained("graphed", **LONG), trained("eager", **LONG), atol=1e-3)
-
-
-def test_two_devices_train_as_one_does():
-    if torch.cuda.device_count() < 2:
-        pytest.skip("needs two CUDA devices")
-    one, two = (metrics(shell(f"on{n}", "--accelerator", "cuda", "--devices", str(n))) for n in (1, 2))
-    assert one.keys() == two.keys()
-    for key, value in one.items():
-        assert two[key] == pytest.approx(value, abs=1e-2, rel=1e-2), key

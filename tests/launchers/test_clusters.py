@@ -343,9 +343,3 @@ def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(path
     ended()
     assert (path / "train.log").read_text().count("resumed after step") == 2
     assert digests(tmp_path) == local(seeds="0")
-
-
-def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local, tmp_path):
-    submitted(grid(tmp_path, "--launcher", "slurm", "--devices", "2", seeds="0", steps=50))
-    ended()
-    assert digests(tmp_path) == local("--devices", "2", seeds="0", steps=50)

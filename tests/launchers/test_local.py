@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine: killed, interrupted, refused, on several devices, sharing a GPU; and a job as a
+"""Jobs as processes of this machine: killed, interrupted, refused, sharing a GPU; and a job as a
 program of its own, as on the node of a cluster."""
 
 import os
@@ -108,13 +108,12 @@ def test_the_folder_in_which_the_server_started_may_be_removed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("devices", "per_device", "width", "max_parallel"),
-    [(["cpu"], 2, 1, 2), (["cpu"], 4, 2, 4), (list("0123"), 2, 1, 8), (list("01234567"), 1, 4, 2)],
+    ("devices", "per_device", "max_parallel"), [(["cpu"], 2, 2), (list("0123"), 2, 8), (list("01"), 1, 2)]
 )
 def test_the_maximum_number_of_runs_starts_and_a_retry_needs_an_idle_device(
-    monkeypatch, devices, per_device, width, max_parallel
+    monkeypatch, devices, per_device, max_parallel
 ):
-    executor = Local(devices, per_device, width=width)
+    executor = Local(devices, per_device)
     process = SimpleNamespace(exitcode=None, pid=2**22 + 1)  # no process has this number
     monkeypatch.setattr(executor, "_fork", lambda *_: process)
     exclusive = []
@@ -122,7 +121,7 @@ def test_the_maximum_number_of_runs_starts_and_a_retry_needs_an_idle_device(
         exclusive.append(executor.has_room(JOB, True))
         executor.start(JOB, False)
     assert len(exclusive) == executor.max_parallel == max_parallel
-    assert exclusive.count(True) == (1 if devices == ["cpu"] else len(devices) // width)
+    assert exclusive.count(True) == len(devices)
     executor._processes.clear()
     executor.stop()
 

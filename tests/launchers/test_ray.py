@@ -74,8 +74,8 @@ def on_ray(monkeypatch):
     ("asked", "parallel", "shared", "exclusive"),
     [
         ({"per_device": "4"}, 8, (1, 0.25), (1, 1)),
-        ({"devices": 2}, 1, (2, 2), (2, 2)),
-        ({"accelerator": "cpu", "devices": 4}, 5, (4, 0), (4, 0)),
+        ({}, 2, (1, 1), (1, 1)),
+        ({"accelerator": "cpu"}, 20, (1, 0), (1, 0)),
     ],
 )
 def test_a_run_asks_for_a_share_of_a_gpu_or_for_whole_devices(on_ray, asked, parallel, shared, exclusive):
@@ -89,15 +89,14 @@ def test_a_run_asks_for_a_share_of_a_gpu_or_for_whole_devices(on_ray, asked, par
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("asked", "gpus", "message"),
     [
-        ({"devices": 4}, "--devices 4: a node of the Ray cluster has at most 2 GPUs"),
-        ({"devices": 9, "accelerator": "cpu"}, "--devices 9: .* at most 8 CPUs"),
-        ({"per_device": "2", "accelerator": "cpu"}, "--per-device needs GPUs on Ray"),
+        ({"accelerator": "cuda"}, 0.0, "no node of the Ray cluster has a GPU"),
+        ({"per_device": "2", "accelerator": "cpu"}, 2.0, "--per-device needs GPUs on Ray"),
     ],
 )
-def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, message):
-    cluster = Cluster(nodes=((8.0, 2.0), (4.0, 1.0)))
+def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, gpus, message):
+    cluster = Cluster(nodes=((8.0, gpus), (4.0, 0.0)))
     with pytest.raises(UserError, match=message):
         on_ray(cluster, **asked)
     assert cluster.down

@@ -28,7 +28,7 @@ def _here(tmp_path, monkeypatch):
 def test_the_options_become_parameters_of_submitit():
     words = ("partition=gpu", "time=30", "mem=16G", "cpus-per-task=8", "array-parallelism=7", "exclusive")
     words += ("setup=module load cuda/12.8", "setup=export A=1", "comment=a b=c")
-    assert parameters(words, RunOptions(devices=2, accelerator="cuda")) == {
+    assert parameters(words, RunOptions(accelerator="cuda")) == {
         "name": "tfstudy",
         "timeout_min": 30,
         "cpus_per_task": 8,
@@ -36,7 +36,7 @@ def test_the_options_become_parameters_of_submitit():
         "slurm_setup": ["module load cuda/12.8", "export A=1"],
         "slurm_additional_parameters": {
             "requeue": True,
-            "gres": "gpu:2",
+            "gres": "gpu:1",
             "partition": "gpu",
             "mem": "16G",
             "exclusive": True,

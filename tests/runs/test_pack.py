@@ -19,7 +19,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
 from tfstudy.launchers.batch import copy_finished, save_plan
 from tfstudy.runs.find import find_run, find_runs
-from tfstudy.runs.pack import pack_study, unzip_study
+from tfstudy.runs.pack import pack_study, write_files
 from tfstudy.runs.status import read_plan, study_runs
 from tfstudy.runs.store import broken_because, read_bytes, read_metrics, read_predictions, read_result
 from tfstudy.runs.studyfile import PLANS, exists, names_in
@@ -91,9 +91,10 @@ def test_all_commands_say_the_same_of_a_packed_study(study, capsys):
     assert said() == unpacked
     assert contents(study) == before
     packed = (study / "runs.zip").read_bytes()
-    assert tfstudy("pack", "study", "--undo") == 0
+    with zipfile.ZipFile(study / "runs.zip") as archive:
+        archive.extractall(study)
+    (study / "runs.zip").unlink()
     assert contents(study) == before
-    assert not (study / "runs.zip").exists()
     assert {str(path) for path in study.glob("copying-copy/*/*/**/*") if path.is_file()} == set(before)
     for path in sorted(study.rglob("*"), reverse=True):
         os.utime(path, (1, 1))
@@ -111,8 +112,6 @@ def test_a_packed_study_has_the_plans_and_contrasts_of_its_grids(tmp_path, monke
     shutil.rmtree(study / PLANS)
     assert read_plan(study) == plan
     assert [run.state for run in study_runs(study)] == ["finished", "finished", "pending"]
-    unzip_study(study)
-    assert read_plan(study) == plan
 
 
 def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
@@ -120,13 +119,12 @@ def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
     before = contents(study)
     for words in (
         ["evaluate", "study/lstm/s0"],
-        ["evaluate", "study/lstm/s0", "--extend"],
         ["measure", "study/lstm/s0", "entropy", "--save"],
         ["export", "study/lstm/s0"],
         [*COPYING_RUN, "--restart"],
     ):
         assert tfstudy(*words) == 2, words
-        assert "`tfstudy pack results/study --undo` unpacks it" in capsys.readouterr().err, words
+        assert "`unzip -n results/study/runs.zip -d results/study` unpacks its runs" in capsys.readouterr().err, words
     assert contents(study) == before
 
 
@@ -177,14 +175,13 @@ def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one(tmp_path, m
     [run] = small_study(0)
     study = Path("results/study")
     pack_study(study)
-    shutil.copytree(tmp_path / "results", tmp_path / "copy")
-    unzip_study(tmp_path / "copy/study")
-    shutil.copytree(tmp_path / "copy" / run.relative_to("results"), run)
-    (run / "extended.json").write_text("{}")
+    write_files(run, tmp_path / "copy")
+    shutil.copytree(tmp_path / "copy", run)
+    (run / "train.log").write_text("{}")
     (run / "predictions/test.jsonl.gz").unlink()
     for _ in range(2):  # as a folder, and packed
         assert list(find_runs(Path("results"))) == [run]
-        assert read_bytes(run / "extended.json") == b"{}"
+        assert read_bytes(run / "train.log") == b"{}"
         assert not exists(run / "predictions/test.jsonl.gz")
         pack_study(study)
     assert sorted(path.name for path in study.glob("runs*")) == ["runs-2.zip", "runs.zip"]
@@ -237,18 +234,15 @@ def interrupted_at(number: int, work: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-@pytest.mark.parametrize("work", [pack_study, unzip_study])
-def test_a_kill_at_any_file_operation_loses_nothing(tmp_path, monkeypatch, work):
+def test_a_kill_at_any_file_operation_loses_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small_study(0, 1)
     before = contents(Path("results"))
-    if work is unzip_study:
-        pack_study(Path("results/study"))
     shutil.copytree("results", "original")
     number = 1
-    while interrupted_at(number, lambda: work(Path("results/study"))):
+    while interrupted_at(number, lambda: pack_study(Path("results/study"))):
         assert contents(Path("results")) == before, number
-        work(Path("results/study"))  # the same command goes on
+        pack_study(Path("results/study"))  # the same command goes on
         assert contents(Path("results")) == before, number
         hidden = [path for path in Path("results").rglob(".*") if path.name != ".lock"]
         assert hidden == [], number
@@ -257,7 +251,7 @@ def test_a_kill_at_any_file_operation_loses_nothing(tmp_path, monkeypatch, work)
         number += 1
     assert number > 20
     assert contents(Path("results")) == before
-    assert Path("results/study/runs.zip").exists() == (work is pack_study)
+    assert Path("results/study/runs.zip").exists()
 
 
 INSIDE = "e/lstm/s0-aaaa0000"
@@ -288,15 +282,14 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
     assert f"left out: {bad}" in capsys.readouterr().err
     assert read_result(sound).task == "copying"
     assert tfstudy("list", "runs") == 0
-    for work in (pack_study, unzip_study):
-        with pytest.raises(UserError, match=r"runs-2\.zip can't be read"):
-            work(Path("results/study"))
+    with pytest.raises(UserError, match=r"runs-2\.zip can't be read"):
+        pack_study(Path("results/study"))
     assert sorted(path.name for path in Path("results/study").iterdir()) == ["runs-2.zip", "runs.zip"]
     assert tfstudy(*COPYING_RUN, "--seed", "5") == 2
     assert "runs-2.zip can't be read" in capsys.readouterr().err
 
 
-def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch, capsys):
+def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runs = small_study(0, 1)
     put(runs[0], "metrics.csv", "step,metric,value\n" + "1,loss,2.5\n" * 9)
@@ -316,7 +309,4 @@ def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch, capsys)
         read_metrics(runs[0])
     assert read_result(runs[1]).task == "copying"
     assert [run.state for run in study_runs(Path("results/study"))] == ["failed", "finished"]
-    assert tfstudy("pack", "study", "--undo") == 2
-    assert "is damaged: in results/study/runs.zip" in capsys.readouterr().err
-    assert file.exists()
     assert [path for path in Path("results/study").rglob("s*-*") if path.is_dir()] == []

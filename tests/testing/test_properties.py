@@ -70,7 +70,6 @@ def with_examples(*examples):
         ),
         ({"score": lambda self, predictions, examples: {"accuracy": 0.5}}, "accuracy of the targets themselves is 0.5"),
         ({"score": lambda self, predictions, examples: {"accuracy": 1.0}}, "accuracy of empty predictions is 1.0"),
-        ({"at_length": lambda self, length: [Example(("a",), ("a",), {"length": 1})]}, "at_length(8) returns"),
         ({"by_length": lambda self: ("train",)}, "by_length() names a split that is not held out"),
         ({"splits": lambda self: 1 // 0}, "ZeroDivisionError"),
     ],

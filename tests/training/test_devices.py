@@ -1,4 +1,4 @@
-"""Training on several devices and compiled training, in processes of their own."""
+"""Compiled training, in processes of its own."""
 
 import os
 import shutil
@@ -11,7 +11,6 @@ import pytest
 from tests.interrupted_runs import ARCHITECTURES, command
 from tests.training.small_training import metrics
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.store import read_result
 
 
 def shell(results: str, *more: str, arch: str = "lstm") -> Path:
@@ -24,25 +23,6 @@ def shell(results: str, *more: str, arch: str = "lstm") -> Path:
     assert done.returncode == 0, done.stderr[-3000:]
     [path] = find_runs(Path(results))
     return path
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_two_devices_train_as_one_does(reduction, monkeypatch):
-    loss = ("--set", f"train.loss_reduction={reduction}", "--set", "train.gradient_clip_norm=5")
-    one = shell("one", *loss)
-    task = {"NTASKS": "1", "JOB_ID": "7", "JOB_NAME": "grid", "PROCID": "0", "LOCALID": "0", "NODELIST": "n1"}
-    for name, value in task.items():  # as in a job of Slurm: its single task must not pass for the single device
-        monkeypatch.setenv(f"SLURM_{name}", value)
-    two = shell("two", *loss, "--devices", "2")
-    assert one.name == two.name, "devices are no part of the identity"
-    a, b = metrics(one), metrics(two)
-    assert a.keys() == b.keys()
-    for key, value in a.items():
-        assert b[key] == pytest.approx(value, abs=1e-4, rel=1e-4), key
-    x, y = read_result(one), read_result(two)
-    assert x.train_tokens == y.train_tokens
-    assert {name: split.n for name, split in x.splits.items()} == {name: split.n for name, split in y.splits.items()}
 
 
 @pytest.mark.slow

@@ -193,7 +193,6 @@ def test_trials_are_no_study_and_their_test_sets_stay_unread(scores, capsys):
         ("run", "reverse", "--study", "tuning"): "'tuning'",
         ("table", "reverse", "--results", "results/tuning"): "trial",
         ("evaluate", path, "--test-set", "test"): "'test'",
-        ("evaluate", path, "--extend"): "",
     }.items():
         assert tfstudy(*words) == 2
         assert fact in capsys.readouterr().err

@@ -35,7 +35,6 @@ def grid(
     dry_run: Annotated[bool, opt.option("--dry-run", help="List the runs and the estimated time.")] = False,
     per_device: opt.PerDevice = "auto",
     timeout: Annotated[float, opt.option(min=0, metavar="N", help="Seconds until a run is killed (0: never).")] = 0.0,
-    devices: opt.Devices = 1,
     accelerator: opt.Accelerator = "auto",
     execution: opt.Execution = "eager",
     logger: opt.LoggerNames = "",
@@ -55,7 +54,7 @@ def grid(
 
     if listing_format(format_) != "text" and (resume or not dry_run):
         raise UserError("--format needs --dry-run and a grid; `tfstudy table STUDY --format json` has the results")
-    options = opt.run_options(devices, accelerator, execution, logger, measure)
+    options = opt.run_options(accelerator, execution, logger, measure)
     settings = ExecutorSettings(
         per_device,
         timeout,

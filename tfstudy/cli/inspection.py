@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -117,10 +116,6 @@ def errors(
 def evaluate(
     run: opt.Run,
     test_set: Annotated[list[str] | None, opt.option(help="Test set; repeatable (all).", metavar="NAME")] = None,
-    extend: Annotated[bool, opt.option("--extend", help="Evaluate on new examples of increasing length.")] = False,
-    max_length: Annotated[
-        int, opt.option(min=1, max=10000, metavar="N", help="With --extend: maximum length (500).")
-    ] = 500,
     assignments: Annotated[
         list[str] | None,
         opt.option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.beam_size=8; repeatable."),
@@ -137,25 +132,14 @@ def evaluate(
     from tfstudy.config.resolve import overrides
     from tfstudy.config.trees import flatten
 
-    as_json, settings = listing_format(format_) == "json", flatten(overrides(assignments or []))
-    if extend and test_set:
-        raise UserError("--extend generates new examples, so it can't be combined with --test-set")
-    if extend and settings:
-        raise UserError("--extend adds to the run's record, so it can't be combined with --set")
+    format_, settings = listing_format(format_), flatten(overrides(assignments or []))
     path = run_with_weights(run, results)
     finished = load_run(path, online, quiet)
-    from tfstudy.report.render import Listing
-    from tfstudy.report.run_summary import length_lines, listing
+    from tfstudy.report.run_summary import listing
 
-    # Lengths are printed when they are done: they are the result, and progress only beside the document
-    report = print if as_json else partial(print, file=sys.stdout, flush=True)
     with progress_on_stderr(quiet):
-        lengths = finished.evaluate_longer(max_length, report) if extend else None
-        measured = finished.evaluate(test_set or [], **settings) if lengths is None else finished.result
-    if lengths is None:
-        print_listing(listing(measured)._replace(values=lambda: result_values(path, measured)), format_)
-    else:
-        print_listing(Listing(length_lines(lengths), (), lambda: result_values(path, lengths)), format_)
+        measured = finished.evaluate(test_set or [], **settings)
+    print_listing(listing(measured)._replace(values=lambda: result_values(path, measured)), format_)
 
 
 # Measurements

@@ -108,13 +108,12 @@ Accelerator = Annotated[str, option(help="auto, cpu or cuda.", metavar="NAME")]
 Execution = Annotated[
     str, option(parser=execution_name, metavar="NAME", help="Steps: eager, or graphed (CUDA graphs).")
 ]
-Devices = Annotated[int, option(min=1, metavar="N", help="Devices that train one run together (1).")]
 PerDevice = Annotated[str, option(help="Runs at once on each device (auto).", metavar="N")]
 LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb.")]
 MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Instruments in training: layer_gradients.")]
 
 
-def run_options(devices: int, accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
+def run_options(accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
     """Return how each run is executed; `UserError` for an unknown logger or instrument."""
     from tfstudy.experiment.api import RunOptions, check_loggers
     from tfstudy.instruments import parse_in_training
@@ -122,7 +121,7 @@ def run_options(devices: int, accelerator: str, execution: str, logger: str, mea
     loggers = tuple(dict.fromkeys(name.strip() for name in logger.split(",") if name.strip()))
     check_loggers(loggers)
     measured = parse_in_training(measure)
-    return RunOptions(devices=devices, accelerator=accelerator, loggers=loggers, measure=measured, execution=execution)
+    return RunOptions(accelerator=accelerator, loggers=loggers, measure=measured, execution=execution)
 
 
 # Results

@@ -31,7 +31,6 @@ def run(
     seed: Seed = None,
     smoke: opt.Smoke = False,
     restart: Annotated[bool, opt.option("--restart", help="Archive the existing run and restart.")] = False,
-    devices: opt.Devices = 1,
     accelerator: opt.Accelerator = "auto",
     execution: opt.Execution = "eager",
     logger: opt.LoggerNames = "",
@@ -44,27 +43,24 @@ def run(
     """Train and evaluate one model; repeat the command to resume it."""
     from tfstudy.runs.files import results_folder
 
-    options = opt.run_options(devices, accelerator, execution, logger, measure)
+    options = opt.run_options(accelerator, execution, logger, measure)
     study = opt.study_name(study)
     resolved, preset = requested(task, arch, preset, config, set_, split, seed, smoke, online, quiet)
     folder = results_folder(results, resolved.smoke)
-    from tfstudy.experiment.api import process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.plugins import command
     from tfstudy.report.run_summary import listing
 
     options = options._replace(preset=preset, restart=restart)
     with progress_on_stderr(quiet):
-        outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
-        if outcome:
-            print()
-    if outcome:
-        print_listing(listing(outcome.result, short=True), "text")
-        print(f"\n{outcome.path}")
-        failed = outcome.result.status != "finished"
-        if not (quiet or failed):
-            print(f"next: {command('result', outcome.path)}")
-        raise typer.Exit(int(failed))
+        outcome = run_experiment(resolved, folder, study, options)
+        print()
+    print_listing(listing(outcome.result, short=True), "text")
+    print(f"\n{outcome.path}")
+    failed = outcome.result.status != "finished"
+    if not (quiet or failed):
+        print(f"next: {command('result', outcome.path)}")
+    raise typer.Exit(int(failed))
 
 
 @app.command("config")

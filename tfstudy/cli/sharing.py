@@ -103,7 +103,6 @@ def pack(
         list[str] | None,
         opt.option(metavar="NAME", help="Leave out predictions or checkpoints, which are then lost; repeatable."),
     ] = None,
-    undo: Annotated[bool, opt.option("--undo", help="Unpack all runs into folders, and remove the files.")] = False,
     results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Pack the finished runs of a study into one file.
@@ -112,18 +111,11 @@ def pack(
     runs-2.zip and so on. Each file is read back and compared before the run folders are removed.
     """
     from tfstudy.report.markup import plural
-    from tfstudy.runs.pack import OPTIONAL, pack_study, unzip_study
+    from tfstudy.runs.pack import OPTIONAL, pack_study
 
     for name in without or ():
         one_of("part of a run", name, OPTIONAL, "--without")
     folder = _folder(study, results)
-    if undo:
-        if without:
-            raise UserError("--without can't be combined with --undo, which unpacks everything")
-        count, files = unzip_study(folder)
-        removed = f", {', '.join(file.name for file in files)} removed" if files else ""
-        print(f"{folder}: {plural(count, 'run')} unpacked{removed}")
-        return
     packed = pack_study(folder, without or ())
     reasons: dict[str, list[Path]] = {}
     for path, reason in packed.kept:

@@ -25,7 +25,7 @@ class TrainConfig(Section):
     """How the weights are trained (section `train`)."""
 
     steps: int = Field(3000, ge=1, description="optimiser steps; the last weights are evaluated")
-    batch_size: int = Field(64, ge=1, description="maximum number of examples per batch, over all devices")
+    batch_size: int = Field(64, ge=1, description="maximum number of examples per batch")
     batch_tokens: int = Field(
         0,
         ge=0,

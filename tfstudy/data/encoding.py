@@ -129,7 +129,7 @@ class Batch(NamedTuple):
     """
 
     micro_batches: tuple[tuple[PaddedRows, ...], ...]
-    tokens: float  # target tokens on all devices (EOS counts; padding and BOS do not), divided by the number of devices
+    tokens: float  # target tokens (EOS counts; padding and BOS do not)
     rows: np.ndarray = np.empty(0, np.int64)  # numbers of the rows, without micro-batches, if the step gathers them
 
 
@@ -174,24 +174,21 @@ class Encoded:
         index: Tensor,
         micro_batches: int = 1,
         rectangles: int = 1,
-        rank: int = 0,
-        ranks: int = 1,
         overhead: int | None = None,
     ) -> Batch:
-        """Return the batch of these rows, or the share of device `rank` of `ranks`.
+        """Return the batch of these rows.
 
-        The batch has at most `micro_batches` micro-batches, and each of these has at most `rectangles` rectangles;
-        for `overhead`, see `least_padding`.
+        It has at most `micro_batches` micro-batches, and each of these has at most `rectangles` rectangles; for
+        `overhead`, see `least_padding`.
         """
-        rows = index[rank::ranks]
         if micro_batches > 1 or rectangles > 1:
-            rows = rows[self.target_lengths[rows].sort(stable=True).indices]
-        source, target = self.source_lengths[rows].numpy(), self.target_lengths[rows].numpy()
+            index = index[self.target_lengths[index].sort(stable=True).indices]
+        source, target = self.source_lengths[index].numpy(), self.target_lengths[index].numpy()
         divided = []
         for start, end in split_evenly(source + target, micro_batches):
             ranges = least_padding(source[start:end], target[start:end], rectangles, overhead)
-            divided.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
-        return Batch(tuple(divided), float(self.target_lengths[index].sum() - len(index)) / ranks)
+            divided.append(tuple(self.rows(index[start + first : start + last]) for first, last in ranges))
+        return Batch(tuple(divided), float(self.target_lengths[index].sum() - len(index)))
 
 
 class TaskEncoder:

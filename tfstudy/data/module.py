@@ -117,10 +117,9 @@ class TaskData(LightningDataModule):
         return Loader(len(order), lambda: 0, lambda number: self._batch(encoded, order.index(number)))
 
     def _batch(self, encoded: Encoded, index: Tensor) -> Batch:
-        """Return the batch of these rows, or this device's share of it, divided for the device."""
-        rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+        """Return the batch of these rows, divided for the device."""
         micro_batches = micro_batch_count(self._micro_batches, encoded.source.device)
         rectangles = RECTANGLES if micro_batches > 1 else 1
         if self._micro_batches == 0 < self._parameters * encoded.tokens(index) < SMALL_STEP:
-            return encoded.batch(index, 1, rectangles, rank, ranks, encoding.SMALL_STEP_OVERHEAD)
-        return encoded.batch(index, micro_batches, rectangles, rank, ranks)
+            return encoded.batch(index, 1, rectangles, encoding.SMALL_STEP_OVERHEAD)
+        return encoded.batch(index, micro_batches, rectangles)

@@ -3,7 +3,6 @@
 Imports torch only to look for devices and when a run starts.
 """
 
-import os
 import platform
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -31,12 +30,11 @@ LOGGERS = ("tensorboard", "wandb")  # also the names of their packages
 class RunOptions(NamedTuple):
     """How a run is executed: plain values, the same from the command line to the job of a cluster.
 
-    Only `devices`, `accelerator` and `execution` affect the numbers, by rounding and by the draws of dropout.
+    Only `accelerator` and `execution` affect the numbers, by rounding and by the draws of dropout.
     """
 
     preset: str = "default"  # the name of the preset that the config comes from, for the record
     restart: bool = False  # archive the existing run and start again
-    devices: int = 1  # that one run trains on
     accelerator: str = "auto"  # one of ACCELERATORS
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
     measure: tuple[str, ...] = ()  # instruments that listen to training
@@ -57,7 +55,7 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 def device_of(options: RunOptions) -> "torch.device":
-    """The device of this process, set to full float32; `UserError` if the requested devices are missing."""
+    """The device of this process, set to full float32; `UserError` if the requested one is missing."""
     import torch
 
     if options.accelerator == "gpu":
@@ -66,8 +64,6 @@ def device_of(options: RunOptions) -> "torch.device":
     count = torch.cuda.device_count() if options.accelerator != "cpu" else 0
     if options.accelerator == "cuda" and not count:
         raise UserError("accelerator cuda: torch finds no CUDA device on this machine")
-    if options.devices > (available := count or os.cpu_count() or 1):  # on a CPU, a device is a process
-        raise UserError(f"devices must be at most {available} on this machine, but is {options.devices}")
     if count:  # by default convolutions round their inputs to ten bits, and products of matrices do not
         torch.backends.cudnn.allow_tf32 = False
     return torch.device("cuda" if count else "cpu")
@@ -78,11 +74,6 @@ def device_name(device: "torch.device") -> str:
     import torch
 
     return torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
-
-
-def process_rank() -> int:
-    """The rank of this process among those of a run on several devices, as Lightning numbers them; 0 is the first."""
-    return int(os.environ.get("LOCAL_RANK", 0))
 
 
 def run(
@@ -130,9 +121,7 @@ def run(
     from tfstudy.experiment.run import run as run_config
 
     folder = results_folder(Path(results), config.smoke)
-    outcome = run_config(config, folder, study, options._replace(preset=preset))
-    assert outcome, "only processes of other ranks return no outcome"  # noqa: S101 - always true; for the type checker
-    return outcome
+    return run_config(config, folder, study, options._replace(preset=preset))
 
 
 def compose_config(

@@ -1,9 +1,9 @@
-"""What can be done with finished runs: predict, read predictions, evaluate again or on longer examples, measure."""
+"""What can be done with finished runs: predict, read predictions, evaluate again, measure."""
 
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, overload
@@ -16,11 +16,10 @@ from tfstudy.config.resolve import check_local, resolve, resolve_section
 from tfstudy.config.trees import unflatten
 from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.evaluation.breakdown import accuracy_by_length
 from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, undisturbed, with_decoding
-from tfstudy.experiment.score import score, scored_splits, scores_by_length
+from tfstudy.experiment.score import score, scored_splits
 from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, split_of
@@ -28,7 +27,7 @@ from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
-from tfstudy.runs.files import check_writable, command_again, write_atomically
+from tfstudy.runs.files import check_writable, command_again
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.measurement_record import (
@@ -39,7 +38,7 @@ from tfstudy.runs.measurement_record import (
     saved_instruments,
     settings_digest,
 )
-from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
+from tfstudy.runs.schema import DecodingSettings, Prediction, Result
 from tfstudy.runs.store import TASK_FILES, WEIGHTS, find_weights, read_bytes, read_config, read_predictions, read_result
 from tfstudy.runs.studyfile import check_unpacked
 from tfstudy.runs.writer import write_run
@@ -249,22 +248,6 @@ class FinishedRun:
             measured = {**scored.fields(), "decode": decode, "test_reads": folder.test_reads()}
             return msgspec.structs.replace(self.result, **measured)
 
-    def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
-        """Evaluate on new examples of increasing length; return exact match by length and save it in `extended.json`.
-
-        The first length is one more than the longest in training, and each further one is 5 % longer, up to `longest`.
-        This ends after three lengths without a correct prediction, or at the limit of the model or of decoding; the
-        last line to `report` is the reason.
-        """
-        self._needs_data()
-        if self.result.tuning:
-            raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
-        splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
-        lengths = accuracy_by_length([*splits, *scores_by_length(self.prepared, longest, report)])
-        with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            write_atomically(folder.path / "extended.json", msgspec.json.format(msgspec.json.encode(lengths), indent=1))
-        return lengths
-
 
 @undisturbed()
 def load(run: str | Path, results: str | Path = "results", online: bool = False) -> FinishedRun:
@@ -353,7 +336,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
             folder.count_reads([config.split], f"measure {name}")
     examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
     settings = config.model_dump()
-    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, "", examples)
+    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, examples)
 
 
 def recorded(path: Path, name: str) -> Measurement:

@@ -48,13 +48,11 @@ def run(
     options: RunOptions = DEFAULTS,
     *,
     planned: Path | None = None,
-    rank: int = 0,
     report: Report = print,
-) -> Outcome | None:
+) -> Outcome:
     """Train and evaluate; resume an unfinished run from its last checkpoint; do nothing if the run is finished.
 
-    `planned` is the folder that a grid expects. On several devices every process calls this with its `rank`; only the
-    first (0) evaluates and writes, the others return None. `UserError` for what can't be run.
+    `planned` is the folder that a grid expects. `UserError` for what can't be run.
     """
     check_loggers(options.loggers)
     one_of("execution", options.execution, EXECUTIONS)
@@ -69,9 +67,6 @@ def run(
         raise UserError(f"data or code changed since the run was planned: {planned} would now be {path.name}")
     if packed_in(path) and is_finished(path) and not options.restart:
         return _finished_before(RunFolder(path, prepared.identity.hash), options, report)
-    if rank:
-        train(prepared, RunFolder(path, prepared.identity.hash), options, rank)
-        return None
     with write_run(path, config, prepared.identity, options.restart) as folder:
         if folder.finished:
             return _finished_before(folder, options, report)
@@ -85,7 +80,7 @@ def run(
             report(line)
             folder.log(line)
         source = _reuse_weights(prepared, folder, options, device, report)
-        trained = train(prepared, folder, options, rank, report)
+        trained = train(prepared, folder, options, report)
         scored = Scored()
         try:
             if trained.status == "finished":
@@ -98,8 +93,8 @@ def run(
 
 
 def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report) -> None:
-    """Record that this process works on the run, and on which devices."""
-    used = " ".join([*([str(options.devices)] if options.devices > 1 else []), device_name(device)])
+    """Record that this process works on the run, and on which device."""
+    used = device_name(device)
     before = [event.environment.device for event in open_run(folder.path).events if isinstance(event, Started)]
     if before and before[-1] != used:
         report(f"resumed on {used}, after {before[-1]}: the result may differ from that of one device by rounding")
@@ -136,7 +131,6 @@ def finish(
         started=next(event.time for event in open_run(folder.path).events if isinstance(event, Started)),
         finished=utc_now(),
         device=device_of(options).type,
-        devices=options.devices,
         parameters=parameters,
         train_examples=len(task.examples(task.splits().train)),
         checkpoint=config.eval.checkpoint,
@@ -173,7 +167,7 @@ def _reuse_weights(
     """Copy the weights of a run that differs only in decoding or evaluation; return its name, None without one."""
     if options.restart or options.measure or (folder.checkpoints / "last.ckpt").exists():
         return None
-    source = find_reusable(folder, prepared.config, prepared.identity, device.type, options.devices)
+    source = find_reusable(folder, prepared.config, prepared.identity, device.type)
     if source is None:
         return None
     report(f"reusing the weights of {source}, which differs only in decoding or evaluation")

@@ -72,7 +72,6 @@ def train(
     prepared: Prepared,
     folder: RunFolder,
     options: RunOptions,
-    rank: int,
     report: Report = print,
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
@@ -90,19 +89,16 @@ def train(
         report(line)
         folder.log(line)
 
-    execution = Execution(options.execution, report=lambda _: None)
-    if not rank:
-        execution = Execution(options.execution, lambda how: folder.record(StepsComputed(how=how)), tell)
-        rewind_metrics(folder.metrics, checkpoint)
-    if checkpoint and not rank:
+    execution = Execution(options.execution, lambda how: folder.record(StepsComputed(how=how)), tell)
+    rewind_metrics(folder.metrics, checkpoint)
+    if checkpoint:
         report(f"resuming after step {step} of {config.train.steps}")
         folder.log(f"resumed after step {step}")
         folder.record(Resumed(step=step))
 
     try:
         if step < config.train.steps:
-            if not rank:
-                write_progress(step)
+            write_progress(step)
             fit(
                 module,
                 training_data(prepared),
@@ -111,9 +107,8 @@ def train(
                     Checkpoints(folder.checkpoints, folder.run, folder.metrics),
                     *listeners,
                 ],
-                loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step, rank)],
+                loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step)],
                 resume=last if checkpoint else None,
-                devices=options.devices,
                 accelerator=device_of(options).type,
                 execution=execution,
             )
@@ -121,10 +116,9 @@ def train(
         folder.log(str(error))
         return Trained("diverged", str(error))
     finally:
-        if not rank:
-            for one in listeners:
-                if one.rows:
-                    save_measurement(folder.path, measurement(one, folder.run))
+        for one in listeners:
+            if one.rows:
+                save_measurement(folder.path, measurement(one, folder.run))
     totals = load_checkpoint(last, folder.run)["callbacks"][TrainingProgress.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
@@ -165,8 +159,8 @@ def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:
 # Weights of another run
 
 
-def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, device: str, devices: int) -> Path | None:
-    """Return the folder of a finished run with the same training settings, data, code versions and devices, or None.
+def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, device: str) -> Path | None:
+    """Return the folder of a finished run with the same training settings, data, code versions and device, or None.
 
     Only runs of the same study, test split, architecture and seed are considered. Damaged weights are reported.
     """
@@ -180,7 +174,7 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
             continue
         same = training_settings(other) == training_settings(config)
         same &= identify(other, identity.data, identity.versions).hash == result.run
-        same &= (result.status, result.device, result.devices) == ("finished", device, devices)
+        same &= (result.status, result.device) == ("finished", device)
         checkpoints = [path / "checkpoints" / name for name in needed]
         if not same or not all(map(exists, [path / METRICS, *checkpoints])):
             continue

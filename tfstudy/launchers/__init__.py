@@ -39,7 +39,7 @@ class JobExit(NamedTuple):
 class Executor(ABC):
     """Runs jobs. `supervisor.supervise` decides which job starts next and which is retried."""
 
-    threads: int = 1  # CPU threads of a run, for each of its devices
+    threads: int = 1  # CPU threads of a run
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tfstudy.experiment.api import DEFAULTS, RunOptions, process_rank
+from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.runs.store import is_finished
 
 SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
@@ -24,7 +24,7 @@ class Job(NamedTuple):
     path: str  # of the run's folder: ROOT/STUDY/EXPERIMENT/ARCHITECTURE/RUN
     config: dict[str, Any]  # resolved
     options: RunOptions = DEFAULTS
-    threads: int = 1  # CPU threads for each device
+    threads: int = 1  # CPU threads
     plugins: tuple[str, ...] = ()  # files of --plugin
 
     @property
@@ -59,10 +59,9 @@ def perform(job: Job) -> int:
 
     path = Path(job.path)
     try:
-        if not process_rank():
-            if is_locked(path):
-                return BUSY
-            _redirect_output(path)
+        if is_locked(path):
+            return BUSY
+        _redirect_output(path)
         return _run(job)
     except BusyError:
         return BUSY
@@ -93,8 +92,7 @@ def _run(job: Job) -> int:
     root, study = job.study.parent, job.study.name
     try:
         plugins.add(*job.plugins)
-        config, path, rank = resolve(job.config), Path(job.path), process_rank()
-        run(config, root, study, job.options, planned=path, rank=rank, report=_log)
+        run(resolve(job.config), root, study, job.options, planned=Path(job.path), report=_log)
     except BusyError:
         raise
     except UserError as error:

@@ -22,14 +22,7 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.api import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import Job, perform
-from tfstudy.launchers.processes import (
-    DDP_VARIABLES,
-    execute,
-    kill_group,
-    kill_with,
-    start_server,
-    stop,
-)
+from tfstudy.launchers.processes import DDP_VARIABLES, kill_group, kill_with, start_server, stop
 
 MAX_PER_DEVICE = 64
 MPS_CONTROL = "nvidia-cuda-mps-control"
@@ -45,15 +38,15 @@ def local(settings: ExecutorSettings) -> "Local":
     """
     import torch
 
-    options, cores = settings.options, len(os.sched_getaffinity(0))
-    if device_of(options).type == "cuda":
+    cores = len(os.sched_getaffinity(0))
+    if device_of(settings.options).type == "cuda":
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         devices = visible.split(",") if visible else [str(number) for number in range(torch.cuda.device_count())]
         per_device = runs_per_device(settings.per_device, 1)
     else:
-        devices, per_device = ["cpu"], runs_per_device(settings.per_device, max(1, cores // options.devices))
-    threads = max(1, cores // (per_device * len(devices) * options.devices))
-    return Local(devices, per_device, settings.timeout, options.devices, threads)
+        devices, per_device = ["cpu"], runs_per_device(settings.per_device, cores)
+    threads = max(1, cores // (per_device * len(devices)))
+    return Local(devices, per_device, settings.timeout, threads)
 
 
 def runs_per_device(text: str, auto: int) -> int:
@@ -76,23 +69,17 @@ class Process(NamedTuple):
     """A running job."""
 
     job: Job
-    slots: Sequence[Slot]
+    slots: Sequence[Slot]  # one, or all of a device
     handle: BaseProcess
     started: float
 
 
 class Local(Executor):
-    """Up to `per_device` processes on each device; a job that takes longer than `timeout` seconds is killed.
+    """Up to `per_device` processes on each device; a job that takes longer than `timeout` seconds is killed."""
 
-    A run takes `width` devices; on a CPU these are processes of one slot.
-    """
-
-    def __init__(
-        self, devices: Sequence[str], per_device: int, timeout: float = 0.0, width: int = 1, threads: int = 1
-    ) -> None:
+    def __init__(self, devices: Sequence[str], per_device: int, timeout: float = 0.0, threads: int = 1) -> None:
         self.threads = threads
         self._devices, self._per_device, self._timeout = list(devices), per_device, timeout
-        self._width = 1 if "cpu" in devices else width  # devices of a run
         self._slots = [Slot(device, share) for share in range(per_device) for device in devices]
         self._processes: list[Process] = []
         self._service = MultiProcessService() if per_device > 1 and "cpu" not in devices else None
@@ -100,7 +87,7 @@ class Local(Executor):
 
     @property
     def max_parallel(self) -> int:
-        return len(self._devices) // self._width if self._width > 1 else len(self._slots)
+        return len(self._slots)
 
     def describe(self) -> str:
         count = f"{self._per_device} run{'s' * (self._per_device > 1)} in parallel"
@@ -140,20 +127,19 @@ class Local(Executor):
             self._service.stop()
 
     def _choose(self, exclusive: bool) -> list[Slot]:
-        """The slots that a job would get: whole devices if it needs several, or one without another run."""
+        """The slots that a job would get: one, or if it is `exclusive` all of a device without another run."""
         taken = {slot for process in self._processes for slot in process.slots}
         free: dict[str, list[Slot]] = {}
         for slot in self._slots:
             if slot not in taken:
                 free.setdefault(slot.device, []).append(slot)
-        if exclusive or self._width > 1:
-            idle = [slots for slots in free.values() if len(slots) == self._per_device]
-            return [slot for slots in idle[: self._width] for slot in slots] if len(idle) >= self._width else []
+        if exclusive:
+            return next((slots for slots in free.values() if len(slots) == self._per_device), [])
         return max(free.values(), key=len)[:1] if free else []
 
     def _fork(self, job: Job, slots: Sequence[Slot]) -> BaseProcess:
-        devices = dict.fromkeys(slot.device for slot in slots)
-        visible = {} if "cpu" in devices else {"CUDA_VISIBLE_DEVICES": ",".join(devices)}
+        device = slots[0].device
+        visible = {} if device == "cpu" else {"CUDA_VISIBLE_DEVICES": device}
         environment = visible | (self._service.environment if self._service else {})
         process = self._context.Process(target=_child, args=(job, environment))
         process.start()
@@ -173,12 +159,7 @@ def _child(job: Job, environment: dict[str, str]) -> None:
     assert parent  # noqa: S101 - always true; for the type checker
     kill_with(lambda: wait([parent.sentinel]))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if job.options.devices == 1:
-        sys.exit(perform(job))
-    code, _ = execute(job, os.getcwd())  # Lightning needs a command line to start the other processes
-    if code < 0:
-        signal.raise_signal(-code)
-    sys.exit(code)
+    sys.exit(perform(job))
 
 
 class MultiProcessService:

@@ -88,7 +88,7 @@ def stop(processes: Sequence[BaseProcess]) -> int:
 def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the variables that make Lightning expect a cluster to start its processes.
 
-    Otherwise a run on two devices within a Slurm job of one task would silently train on half of the data.
+    Otherwise it could take a run within a Slurm job for one process of several.
     """
     removed = (*CLUSTER_PREFIXES, LAUNCHER_PIPE)
     return {k: v for k, v in environment.items() if k not in DDP_VARIABLES and not k.startswith(removed)}
@@ -97,8 +97,8 @@ def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
 def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
     """Run `python -m tfstudy.launchers` for a job in this working folder; it never outlives this process.
 
-    By its command line Lightning starts the processes of a run's other devices. Return its exit code (or minus the
-    signal that ended it) and the reason. It is killed after `timeout` seconds (0: never).
+    Return its exit code (or minus the signal that ended it) and the reason. It is killed after `timeout` seconds
+    (0: never).
     """
     pipe = os.pipe()  # its writing end closes when this process ends
     environment = {**without_cluster(os.environ), **_own_code(folder), LAUNCHER_PIPE: str(pipe[0])}

@@ -1,7 +1,7 @@
 """The executor of a Ray cluster, which may be started on this machine: runs share GPUs, nodes may join and leave.
 
 Ray places the tasks, and starts those of a lost node again. Each run is a separate process, so that no state stays
-between runs and a run on several devices can start its other processes. All nodes must see the same folders.
+between runs. All nodes must see the same folders.
 """
 
 import os
@@ -30,7 +30,7 @@ ENVIRONMENT = {
 class Ray(Executor):
     """Tasks of a Ray cluster that this process joins, or starts if there is no address.
 
-    A run has a CPU for each of its devices, and where the cluster has GPUs a share of a GPU, or whole ones.
+    A run has a CPU, and where the cluster has GPUs a share of a GPU, or a whole one.
     `UserError` if Ray is not installed, no cluster answers, or no node has the resources of a run.
     """
 
@@ -42,31 +42,29 @@ class Ray(Executor):
         nodes = [node["Resources"] for node in self._library.nodes() if node["Alive"]]
         self._cuda = options.accelerator != "cpu" and any(node.get("GPU") for node in nodes)
         kind = "GPU" if self._cuda or options.accelerator == "cuda" else "CPU"
-        most = int(max((node.get(kind, 0) for node in nodes), default=0))
         per_device = runs_per_device(settings.per_device, 1)
         problem = ""
-        if options.devices > most:
-            problem = f"--devices {options.devices}: a node of the Ray cluster has at most {most} {kind}s"
+        if not any(node.get(kind, 0) >= 1 for node in nodes):
+            problem = f"no node of the Ray cluster has a {kind}"
         elif settings.per_device != AUTO and not self._cuda:
-            problem = "--per-device needs GPUs on Ray: without them each run has one CPU for each of its devices"
+            problem = "--per-device needs GPUs on Ray: without them each run has one CPU"
         if problem:
             self._library.shutdown()
             raise UserError(problem)
-        self._cpus, self._devices = options.devices, options.devices if self._cuda else 0
-        self._gpus = self._devices / per_device if self._devices == 1 else self._devices
+        self._gpus = self._cuda / per_device
         self._task = self._library.remote(execute)
         self._jobs: dict[Any, Job] = {}  # by Ray's reference to the result
 
     @property
     def max_parallel(self) -> int:
         have = self._library.cluster_resources()
-        fitting = have.get("CPU", 0) / self._cpus
-        return int(min(fitting, have.get("GPU", 0) / self._gpus) if self._gpus else fitting)
+        cpus = have.get("CPU", 0)
+        return int(min(cpus, have.get("GPU", 0) / self._gpus) if self._gpus else cpus)
 
     def describe(self) -> str:
         cluster = f"Ray at {self._address}" if self._address else "Ray, started on this machine"
         runs = f"{self.max_parallel} runs in parallel"
-        return f"{cluster}, {runs}, each with {self._cpus} CPUs and {self._gpus:g} GPUs"
+        return f"{cluster}, {runs}, each with 1 CPU and {self._gpus:g} GPUs"
 
     def has_room(self, job: Job, exclusive: bool) -> bool:
         if exclusive and not self._cuda:  # a whole GPU is asked of Ray
@@ -74,8 +72,8 @@ class Ray(Executor):
         return len(self._jobs) < self.max_parallel
 
     def start(self, job: Job, exclusive: bool) -> None:
-        gpus = self._devices if exclusive else self._gpus
-        task = self._task.options(num_cpus=self._cpus, num_gpus=gpus, max_retries=MAX_RETRIES, name=job.name)
+        gpus = int(self._cuda) if exclusive else self._gpus
+        task = self._task.options(num_cpus=1, num_gpus=gpus, max_retries=MAX_RETRIES, name=job.name)
         options = job.options._replace(accelerator="cuda" if self._cuda else "cpu")
         self._jobs[task.remote(job._replace(options=options), os.getcwd(), self._timeout)] = job
 

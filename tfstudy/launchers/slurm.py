@@ -64,13 +64,11 @@ def parameters(words: Sequence[str], options: RunOptions) -> dict[str, Any]:
     if problems:
         raise UserError("\n".join(problems))
     minutes, cpus, parallel = (found.pop(key, None) for key in NUMBERS)
-    if cpus and options.accelerator == "cpu" and int(cpus) < options.devices:
-        raise UserError(f"--slurm cpus-per-task must be at least --devices ({options.devices}), but is {cpus}")
-    gpus = {"gres": f"gpu:{options.devices}"} if options.accelerator == "cuda" else {}
+    gpus = {"gres": "gpu:1"} if options.accelerator == "cuda" else {}
     return {
         "name": "tfstudy",
         "timeout_min": int(minutes or MINUTES),
-        "cpus_per_task": int(cpus or options.devices),
+        "cpus_per_task": int(cpus or 1),
         "slurm_additional_parameters": {"requeue": True} | gpus | found,
         **({"slurm_array_parallelism": int(parallel)} if parallel else {}),
         **({"slurm_setup": setup} if setup else {}),
@@ -85,7 +83,7 @@ class Slurm:
         if settings.per_device != "auto":
             raise UserError("--per-device does not apply to Slurm; to share a GPU: --slurm gres=shard:1, if available")
         self._parameters, self._timeout = parameters(settings.slurm, settings.options), settings.timeout
-        self.threads = max(1, self._parameters["cpus_per_task"] // settings.options.devices)  # of a run, per device
+        self.threads: int = self._parameters["cpus_per_task"]  # of a run
         try:
             import submitit
         except ImportError:

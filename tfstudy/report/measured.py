@@ -158,12 +158,6 @@ def averaged_columns(record: Measurement) -> list[str]:
     return [name for name, cells in others.items() if len(set(zip(keys, cells, strict=True))) > len(set(keys))]
 
 
-def notes_of(all_measured: Sequence[Measured]) -> list[str]:
-    """Return what the measurements lack and why, with the condition if there are several."""
-    found = dict.fromkeys((one.label, record.note) for one in all_measured for record in one.records if record.note)
-    return [f"{label}: {note}" if len(all_measured) > 1 else note for label, note in found]
-
-
 def words(name: str) -> str:
     """Return the name of a column, a metric or an instrument as words."""
     return metric_name(name)
@@ -209,7 +203,6 @@ def listing(all_measured: Sequence[Measured], width: int) -> Listing:
         *([more] if len(kept) < len(values) else []),
         *([f"measured on {count_range(read, 'example')}"] if len(set(read)) > 1 else []),
         *filter(None, [rank_note(all_measured)]),
-        *notes_of(all_measured),
     ]
     heading = ", ".join(filter(None, [title, first.shown_settings]))
     return Listing([Text(heading), cells], notes, lambda: msgspec.to_builtins(records))

@@ -79,7 +79,6 @@ class Measurement(msgspec.Struct, frozen=True):
     digest: str  # of the instrument, its version and its settings: measurements with the same one can be compared
     chart: Chart
     columns: Annotated[dict[Name, Cells], msgspec.Meta(min_length=1, max_length=20)]
-    note: str = ""  # what the rows lack for this model and why, if anything
     examples: Count = 0  # that were read, which may be fewer than the settings ask for; 0: not recorded
 
     @classmethod
@@ -91,7 +90,6 @@ class Measurement(msgspec.Struct, frozen=True):
         settings: Mapping[str, Value],
         chart: Chart,
         rows: Sequence[Row],
-        note: str = "",
         examples: int = 0,
     ) -> "Measurement":
         """Return the measurement with these rows, rounded; `UserError` if it can't be saved."""
@@ -100,7 +98,7 @@ class Measurement(msgspec.Struct, frozen=True):
             raise ValueError(f"the rows of the instrument {instrument} do not have the same keys in the same order")
         columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
         digest = settings_digest(instrument, version, settings)
-        record = cls(run, instrument, version, dict(settings), digest, chart, columns, note, examples)
+        record = cls(run, instrument, version, dict(settings), digest, chart, columns, examples)
         try:
             return _decoded(msgspec.json.encode(record))
         except msgspec.ValidationError as error:  # such as for nan, which is encoded as null

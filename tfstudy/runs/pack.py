@@ -1,4 +1,4 @@
-"""Pack the finished runs of a study into a zip file, with the plans of its grids, and unpack them. Imports no torch.
+"""Pack the finished runs of a study into a zip file, with the plans of its grids. Imports no torch.
 
 The zip file is written aside, read back and compared, and renamed; only then the run folders are removed, each by
 renaming it first. Whenever this is interrupted, each run is whole in its folder, in a zip file or in both, and the same
@@ -15,13 +15,13 @@ from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import BusyError, is_locked, locked, write_atomically
+from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import broken_because, has_result
-from tfstudy.runs.studyfile import NAME, PLAN, PLANS, StudyZip, locate, packed_in, packed_runs, run_within, study_zips
+from tfstudy.runs.studyfile import NAME, PLAN, PLANS, StudyZip, locate, packed_in, run_within, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
-REMOVED, UNPACKED = ".packed", ".unpacked"  # ends of the names of folders that are not complete; they start with a dot
+REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
 FIRST_TIME = (1980, 1, 1, 0, 0, 0)  # of all members: the first that a zip file can hold
 
 
@@ -54,32 +54,8 @@ def pack_study(study: Path, without: Sequence[str] = ()) -> Packed:
                 removed += _remove(study, path, zips, without)
             except BusyError:
                 kept.append((path, "running"))
-        _remove_leftovers(study, REMOVED)
+        _remove_leftovers(study)
         return Packed(file, len(new), removed, kept)
-
-
-def unzip_study(study: Path) -> tuple[int, list[Path]]:
-    """Unpack all runs of a study that have no folder and remove its zip files; return the number of runs and the files.
-
-    `UserError` if a zip file can't be read or is damaged: then all of them stay.
-    """
-    with _one_process(study):
-        zips = study_zips(study, strict=True)
-        _remove_leftovers(study, UNPACKED)
-        runs = packed_runs(study)
-        for run in runs:
-            part = run.with_name(f".{run.name}{UNPACKED}")
-            write_files(run, part)
-            part.rename(run)
-        os.sync()
-        for one in zips:  # the newest first
-            for name in one.plans:
-                if not (study / name).exists():
-                    (study / PLANS).mkdir(exist_ok=True)
-                    write_atomically(study / name, one.read(name))
-        for one in zips:
-            one.path.unlink()
-        return len(runs), [one.path for one in zips]
 
 
 def write_files(run: Path, folder: Path) -> None:
@@ -104,7 +80,7 @@ def _one_process(study: Path) -> Iterator[None]:
         finally:
             os.close(folder)
     except BlockingIOError:
-        raise UserError(f"another process packs or unpacks {study}; wait until it ends") from None
+        raise UserError(f"another process packs {study}; wait until it ends") from None
     except OSError as error:
         raise UserError(f"can't write to {study}: {error.strerror}") from None
 
@@ -195,9 +171,9 @@ def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[
     return True
 
 
-def _remove_leftovers(study: Path, end: str) -> None:
+def _remove_leftovers(study: Path) -> None:
     """Remove the folders that an interrupted process left behind."""
     for folder, names, _ in os.walk(study):
         for name in names:
-            if name.startswith(".s") and name.endswith(end):
+            if name.startswith(".s") and name.endswith(REMOVED):
                 shutil.rmtree(os.path.join(folder, name))

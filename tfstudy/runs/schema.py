@@ -7,7 +7,6 @@ predictions/*.jsonl.gz    a `Prediction` per line, a file per split
 result.json               `Result`, written last: a run with a result is finished
 train.log                 the output of the run's processes
 weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
-extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
 instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (`tfstudy measure --save`)
 .progress                 `Progress` of an unfinished run, replaced every few seconds
 .lock                     locked while a process works on the run
@@ -136,7 +135,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     started: str = ""  # UTC, such as 2026-01-31T12:00:00Z; empty in records of older code
     finished: str = ""
     device: str = ""
-    devices: Count = 1
     parameters: Count = 0
     train_examples: Count = 0
     checkpoint: str = "last"

@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, BrokenError, is_archived, open_file, read_plain
 
 PLANS = ".plans"  # the folder of a study with the runs and contrasts that its grids planned
@@ -167,7 +166,7 @@ def check_unpacked(run: Path) -> None:
     """`UserError` if a command that writes into a run folder is given a packed run."""
     if file := packed_in(run):
         raise UserError(
-            f"{run} is packed in {file}, which is never changed; `{command('pack', file.parent, '--undo')}` unpacks it"
+            f"{run} is packed in {file}, which is never changed; `unzip -n {file} -d {file.parent}` unpacks its runs"
         )
 
 

@@ -9,7 +9,6 @@ from tfstudy.tasks.base import Example, Task, TaskConfig, fingerprint, overlap
 from tfstudy.testing import require
 
 UNKNOWN = "no such split scheme"
-FRESH_LENGTHS = 60  # lengths from 1 that `at_length` is asked for
 
 
 class TaskVariant:
@@ -129,15 +128,6 @@ def score_is_1_for_the_targets_and_less_for_nothing(variant: TaskVariant) -> Non
     require(not outside, f"a metric is not in [0, 1]: {outside}")
 
 
-def new_examples_have_the_length_asked_for(variant: TaskVariant) -> None:
-    """`at_length` returns examples of that length, as their tag says, or nothing."""
-    task = variant.task
-    for length in range(1, FRESH_LENGTHS, 7):
-        wrong = [e for e in task.at_length(length) if e.tags.get("length") != length]
-        tags = [dict(e.tags) for e in wrong[:1]]
-        require(not wrong, f"at_length({length}) returns an example with the tags {tags}")
-
-
 PROPERTIES: dict[str, Callable[[TaskVariant], None]] = {
     check.__name__.replace("_", " "): check
     for check in (
@@ -147,6 +137,5 @@ PROPERTIES: dict[str, Callable[[TaskVariant], None]] = {
         the_same_config_gives_the_same_examples,
         no_held_out_source_is_in_train,
         score_is_1_for_the_targets_and_less_for_nothing,
-        new_examples_have_the_length_asked_for,
     )
 }

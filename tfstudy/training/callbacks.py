@@ -60,13 +60,12 @@ class TrainingProgress(Callback):
         self._first_step, device = trainer.global_step, pl_module.device
         reset_peak(device)
         self._peak = lambda: peak_mib(device)
-        if trainer.is_global_zero:
-            self._display = ProgressDisplay("training", trainer.max_steps, "steps", trainer.global_step)
+        self._display = ProgressDisplay("training", trainer.max_steps, "steps", trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, _: int
     ) -> None:
-        self._tokens += batch.tokens * trainer.world_size
+        self._tokens += batch.tokens
         if not self._display:
             return
         splits, self._splits = self._splits, pl_module.compute_gradients.splits  # type: ignore[assignment, union-attr]
@@ -160,7 +159,7 @@ class Checkpoints(Callback):
         if loss < self.best:
             self.best = loss
             trainer.save_checkpoint(self.folder / BEST)
-        if trainer.is_global_zero and (self.folder / LAST).exists():
+        if (self.folder / LAST).exists():
             link_or_copy(self.folder / LAST, self.folder / PREVIOUS)
         trainer.save_checkpoint(self.folder / LAST)
 

@@ -22,7 +22,6 @@ def fit(
     callbacks: Sequence[Callback] = (),
     loggers: Sequence[Logger] = (),
     resume: Path | None = None,
-    devices: int = 1,
     accelerator: str = "auto",
     execution: Execution | None = None,
 ) -> Trainer:
@@ -37,7 +36,7 @@ def fit(
         max_steps=config.steps,
         max_epochs=-1,
         accelerator=accelerator,
-        devices=devices,
+        devices=1,
         precision=config.precision,
         log_every_n_steps=1,  # the module logs every `log_interval` steps
         logger=list(loggers),
@@ -51,8 +50,6 @@ def fit(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    if trainer.world_size != devices:
-        raise RuntimeError(f"{devices} devices were requested, but Lightning would train on {trainer.world_size}")
     interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
     try:
         epochs = data.with_epochs_of(config.validation_interval * config.accumulate_grad_batches)

@@ -166,7 +166,6 @@ class Execution(Callback):
             "train.teacher_forcing is below 1": config.teacher_forcing < 1,
             "train.gradient_checkpointing is true": config.gradient_checkpointing,
             "train.micro_batches is above 1": config.micro_batches > 1,
-            "the run has several devices": trainer.world_size > 1,
             f"graphs need a CUDA device, but the device is {device.type}": device.type != "cuda",
             "this PyTorch is built for ROCm": torch.version.hip is not None,
         }

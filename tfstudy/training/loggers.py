@@ -58,13 +58,13 @@ class LogTarget(NamedTuple):
     step: int  # after which the run continues; 0 at the start
 
 
-def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int, rank: int) -> list[Logger]:
-    """Return the started loggers of a run that continues after `step`; none in processes other than the first.
+def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int) -> list[Logger]:
+    """Return the started loggers of a run that continues after `step`.
 
     They start here, since that can take seconds, which would otherwise count as training.
     """
     name, hyperparameters = "/".join(record.path.parts[-3:]), config.model_dump(mode="json")
-    targets = {kind: LogTarget(record.path / "logs" / kind, record.run, name, step) for kind in names if not rank}
+    targets = {kind: LogTarget(record.path / "logs" / kind, record.run, name, step) for kind in names}
     return [GuardedLogger(kind, target, hyperparameters, record.log) for kind, target in targets.items()]
 
 

@@ -25,12 +25,11 @@ class Seq2Seq(LightningModule):
     """Maximum likelihood training of a `Model` on the batches of a `TaskData`, with manual optimisation.
 
     The loss is the sum over target tokens, divided by `batch.tokens` unless `config.loss_reduction` is `sum`. All
-    random numbers of a step come from generators seeded by (seed, step), so a resumed run continues as if it had never
-    stopped; torch's global generator is seeded differently on each device (rank). Every `config.log_interval` steps it
-    logs `train_loss` (nats per target token, the mean since the last time), `gradient_norm` (before clipping) and
-    `learning_rate`, and after validation `validation_loss` (without label smoothing), `validation_accuracy` (of target
-    tokens, teacher-forced) and `validation_exact_match` (by greedy decoding). `DivergenceError` if a loss that would be
-    logged is not finite.
+    random numbers of a step come from generators seeded by (seed, step), so a resumed run continues as if it had
+    never stopped. Every `config.log_interval` steps it logs `train_loss` (nats per target token, the mean since the
+    last time), `gradient_norm` (before clipping) and `learning_rate`, and after validation `validation_loss`
+    (without label smoothing), `validation_accuracy` (of target tokens, teacher-forced) and `validation_exact_match`
+    (by greedy decoding). `DivergenceError` if a loss that would be logged is not finite.
 
     `compute_gradients` returns the loss and gradients of a batch: `PlainGradients`, or on a CPU `ThreadedGradients`;
     the callback `Execution` replaces it by `GraphedGradients`. They are clipped in `on_before_optimizer_step`.
@@ -80,7 +79,7 @@ class Seq2Seq(LightningModule):
 
     def _seed_step(self, number: int) -> int:
         """Seed torch's generators for a batch, counted from the start of training, and return the seed."""
-        seed = mix(mix(self._seed, DROPOUT), number * self.trainer.world_size + self.trainer.global_rank)
+        seed = mix(mix(self._seed, DROPOUT), number)
         if self.device.type == "cpu":
             # `torch.manual_seed` formats a stack trace for each kind of device that is missing
             torch.default_generator.manual_seed(seed)
@@ -89,14 +88,10 @@ class Seq2Seq(LightningModule):
         return seed
 
     def _accumulate(self, gradients: Gradients, tokens: float) -> None:
-        """Add the gradients of a summed loss to those of the parameters, scaled, as a mean over all devices."""
-        devices, parameters = self.trainer.world_size, self.compute_gradients.parameters
-        if devices > 1:
-            flat = self.trainer.strategy.reduce(nn.utils.parameters_to_vector(gradients), reduce_op="mean")
-            parts = flat.split([p.numel() for p in parameters])
-            gradients = tuple(part.view_as(p) for part, p in zip(parts, parameters, strict=True))
+        """Add the gradients of a summed loss to those of the parameters, scaled."""
         scale = torch.ones((), device=self.device) / self.config.accumulate_grad_batches
-        scale = scale * devices if self.config.loss_reduction == "sum" else scale / tokens
+        scale = scale if self.config.loss_reduction == "sum" else scale / tokens
+        parameters = self.compute_gradients.parameters
         for parameter, gradient in zip(parameters, torch._foreach_mul(gradients, scale), strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
 

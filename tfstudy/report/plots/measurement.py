@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Measured, in_order, means, notes_of, rank_note, value_label, words
+from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label, words
 from tfstudy.report.plots import layout, series
 from tfstudy.runs.measurement_record import Cell, Chart
 
@@ -30,7 +30,7 @@ def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.S
     frame = frame.assign(panel=both if chart.hue else facets, label=frame["series" if chart.hue else "condition"])
     every = series.grouped(frame, "panel")
     shown = every[:MAX_PANELS]
-    drawn, caption = pd.concat([own for _, own in shown]), [_caption(measured), *notes_of(measured)]
+    drawn, caption = pd.concat([own for _, own in shown]), [_caption(measured)]
     caption += [f"{len(every) - MAX_PANELS} more panels are not shown."] * (len(every) > MAX_PANELS)
     title = words(name).capitalize() + (f": {chart.hue_label or words(chart.hue)}" if heat else "")
     y, styles = (
