@@ -1,7 +1,7 @@
 """Write the documents of `results/` from its records: tables of studies, claims, figures.
 
 python results/update.py            # tables and claims (seconds)
-python results/update.py --figures  # figures and the report too (a minute)
+python results/update.py --figures  # figures too (a minute)
 """
 
 import argparse
@@ -161,16 +161,15 @@ def documents() -> Iterator[tuple[Path, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--figures", action="store_true", help="also draw the figures and write the report")
+    parser.add_argument("--figures", action="store_true", help="also draw the figures")
     figures = parser.parse_args().figures
     with only_committed_studies():
         for page, text in documents():
             page.write_text(text, encoding="utf-8")
     if figures:
-        with contextlib.chdir(RESULTS):  # the links of a report are relative to its runs
+        with contextlib.chdir(RESULTS):
             for file, *words in FIGURES:
                 output(*words, "--out", file)
-            output("report", "scan", "--out", "scan/report")
 
 
 if __name__ == "__main__":
