@@ -28,7 +28,6 @@ TABLES = {  # by study: the options of its table
     "scan-templates": ["--baseline", "lstm"],
     "dessi-2019": [],
     "warmup": [],
-    "distances": [],
     "blocks": [],
     "positions": [],
     "claims-tasks": [],
@@ -39,7 +38,6 @@ TABLES = {  # by study: the options of its table
     "translation-corpora": [],
     "translation-corpora-all": [],
     "translation-dropout": [],
-    "translation-length": [],
     "translation-length-news": [],
     "translation-presets": [],
     "translation-sizes": [],
@@ -56,7 +54,6 @@ LEFT_OUT = {  # by study: columns and rows of its table that its page does not n
     "claims-pairs": (*FORMS, "parameters"),
     "claims-translation": ("architecture", *FORMS),
     "translation-checkpoints": ("multi30k-en-de testcoco", "multi30k-en-de test2017", "parameters"),
-    "translation-length": FORMS,
     "translation-sizes": ("multi30k-en-de testcoco", "multi30k-en-de test2017", "parameters"),
     "translation-sizes-synthetic": (*FORMS, "parameters"),
 }
@@ -84,7 +81,6 @@ FIGURES = (  # file, then the command that draws it
     ("translation-sizes-synthetic/pairs.png", "plot", "translation-sizes-synthetic", "--kind", "data"),
     ("translation-sizes/pairs.png", "plot", "translation-sizes", "translation-corpora", "--kind", "data"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
-    ("distances/gradient.png", "measure", "distances", "gradient_by_distance", "--quiet"),
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
