@@ -139,8 +139,8 @@ def test_figures_are_of_the_same_kind_of_network_one_of_each_paper_and_never_a_m
 
 # LaTeX
 
-MACROS = (  # that a table may use; LaTeX itself and booktabs define them
-    r"\\(?:begin|end|centering|caption|label|toprule|midrule|addlinespace|bottomrule|textbf|cite|par|smallskip"
+MACROS = (  # that a table may use; LaTeX itself, booktabs and adjustbox define them
+    r"\\(?:shortstack|textwidth|begin|end|centering|caption|label|toprule|midrule|addlinespace|bottomrule|textbf|cite|par|smallskip"
     r"|medskip|footnotesize|pm|geq|dagger|textasciitilde|textasciicircum|textbackslash|textbar)(?![a-z])"
 )
 

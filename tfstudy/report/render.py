@@ -33,7 +33,7 @@ NARROWEST = 5  # characters of a column on a terminal
 UNLIMITED = 100_000  # characters of a line where output is not a terminal
 NUMBER = re.compile(rf"[{MINUS}+<>=-]*\d[\d.,]*(e[+-]?\d+)?( %)?( \[.*\])?|none|nan|\.|")  # as numbers are written
 STYLES = {FINISHED: "green", DIVERGED: "yellow", FAILED: "red", INTERRUPTED: "yellow", RUNNING: "cyan", PENDING: "dim"}
-NEEDS = "% needs \\usepackage{booktabs}"
+NEEDS = "% needs \\usepackage{booktabs,adjustbox}"
 LETTERS = re.compile(r"[^\x00-\u017f\u2010-\u2026]")  # letters that pdflatex does not print without packages
 
 
@@ -149,7 +149,7 @@ def _frame(cells: Cells, texts: Mapping[str, Sequence[str]], head: Callable[[str
 
 
 def _latex(parts: Sequence[Part], notes: Sequence[str], caption: str, label: str, below: str) -> str:
-    """Return a `tabular` for each table; with a caption or a label all of them in one `table`."""
+    """Return a `tabular` for each table, no wider than the page; with a caption or a label all in one `table`."""
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
     tables = [part for part in parts if isinstance(part, Cells)]
@@ -163,6 +163,7 @@ def _latex(parts: Sequence[Part], notes: Sequence[str], caption: str, label: str
         sides = "".join("l" if cells.is_left(key) else "r" for key in texts)
         frame = _frame(cells, texts, lambda head: protected(escape_latex(head)))
         table = frame.style.hide(axis="index").to_latex(column_format=sides, hrules=True)
+        table = f"\\begin{{adjustbox}}{{max width=\\textwidth}}\n{table}\\end{{adjustbox}}\n"
         title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if len(parts) > 1 and cells.title else ""
         written.append(title + table)
     text = "\\par\\medskip\n".join(written)

@@ -26,8 +26,8 @@ from tfstudy.report.markup import (
     with_interval,
 )
 from tfstudy.report.notes import Note, contrast_note, first_note, first_notes, sign_notes, table_notes
-from tfstudy.report.render import Cells, Written, render, show, text_width
-from tfstudy.report.wide import aligned, cited, run_count, wide
+from tfstudy.report.render import Cells, render, show, text_width
+from tfstudy.report.wide import aligned, quoted_texts, run_count, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
 from tfstudy.runs.status import read_plan
@@ -60,6 +60,7 @@ HEADS = {  # of the columns that may be asked for; `result` is called as the met
     "seconds": "seconds",
 }  # fmt: skip
 QUOTED = ("published", "published_oracle_length", "published_over_lengths")
+NAMES_OF = {"task": "task", "split": "split_label", "value": "value"}  # columns of `summary.conditions`
 LEFT = frozenset(("task", "split", "arch", "preset", "metric", "group", "seeds", *QUOTED))
 
 
@@ -94,6 +95,8 @@ def read_table(study: Path, by: str = "", metric: str = "", baseline: str = "", 
 
 def build_table(study: Study, found: "pd.DataFrame", baseline: str = "", columns: Sequence[str] = ()) -> Table:
     """Return the table of these conditions of a study."""
+    places = ("task", "split", "value") if columns else ()  # what tells rows apart is never left out
+    columns = [*(key for key in places if key not in columns and found[NAMES_OF[key]].nunique() > 1), *columns]
     compared = pairs(found)
     rows, other = rows_of(found), baseline_conditions(found, baseline) if baseline else {}
     # each condition's comparison with the baseline of its family
@@ -157,8 +160,7 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
     """Return every column that may be asked for as texts."""
     import pandas as pd
 
-    rows, join = rows_of(table.rows), "\n" if format == "text" else "; "
-    quote, kind = (cited, Written) if format == "tex" else (str, str)
+    rows = rows_of(table.rows)
     texts = {
         "task": table.rows["task"],
         "split": table.rows["split_label"],
@@ -175,7 +177,7 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
         "group": table.rows["letters"],
         "seeds": [", ".join(f"{seed}: {number(value)}" for seed, value in r.each_seed.items()) for r in rows],
         **{key: table.rows[key].map(number) for key in MEASURED},
-        **{key: [kind(join.join(map(quote, own))) for own in table.rows[key]] for key in QUOTED},
+        **{key: [quoted_texts(own, format) for own in table.rows[key]] for key in QUOTED},
         **{key: table.rows[key] for key in ("L90", "L50")},
         "parameters": [f"{r.parameters:,}" if r.parameters else "" for r in rows],
         "seconds": [f"{r.seconds:,.0f}" if r.seconds == r.seconds else "" for r in rows],
@@ -350,7 +352,7 @@ def table(
         by: Tag of the examples such as `"length"`, of which each value has a row.
         metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
         baseline: Architecture or condition with which the others are compared.
-        columns: Columns such as `["split", "arch", "n", "result"]`, with a row for each condition and test set.
+        columns: Columns such as `["arch", "n", "result"]`, with a row for each condition and test set.
         results: The folder of all results.
 
     Raises:

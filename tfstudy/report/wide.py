@@ -141,16 +141,22 @@ def _sizes(rows: Any) -> str:
 
 def _published(rows: Sequence[Condition], format: str) -> dict[str, dict[Place, str]]:
     """Return the texts of published results by the name of a row, and test set: those of each kind of network."""
-    kind, join = Written if format == "tex" else str, "\n" if format == "text" else "; "
-    found: dict[str, dict[Place, list[str]]] = {}
+    found: dict[str, dict[Place, dict[str, Quotation]]] = {}
     for row in rows:
         if row.published:
-            texts = found.setdefault(f"{row.arch}, published", {}).setdefault(row.place, [])
-            texts += [cited(one) if format == "tex" else str(one) for one in row.published]
+            own = found.setdefault(f"{row.arch}, published", {}).setdefault(row.place, {})
+            own |= {str(one): one for one in row.published}
     return {
-        name: {place: kind(join.join(dict.fromkeys(texts))) for place, texts in on.items()}
-        for name, on in found.items()
+        name: {place: quoted_texts([*own.values()], format) for place, own in on.items()} for name, on in found.items()
     }
+
+
+def quoted_texts(published: Sequence[Quotation], format: str) -> str:
+    """Return published results in one cell: below each other on a terminal and in LaTeX."""
+    if format != "tex":
+        return ("\n" if format == "text" else "; ").join(map(str, published))
+    stacked = r"\\".join(map(cited, published))
+    return Written(rf"\shortstack[l]{{{stacked}}}" if len(published) > 1 else stacked)
 
 
 def cited(one: Quotation) -> str:
