@@ -14,7 +14,7 @@ from tfstudy import plugins, tasks
 from tfstudy.config.presets import all_presets, preset
 from tfstudy.errors import UserError
 from tfstudy.experiment import code_versions
-from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
+from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, perform
 from tfstudy.runs.store import read_environments
 from tfstudy.tasks.base import Task
 
@@ -228,8 +228,9 @@ def test_a_job_finds_its_plugins_in_a_process_that_did_not_inherit_them(mine, mo
     config = {"task": "mine", "arch": "lstm"}
     ran = []
     monkeypatch.setattr("tfstudy.experiment.run.run", lambda config, *_, **__: ran.append(config.task))
-    assert _run(Job("a/b/c/d/e", config)) == REFUSED
-    assert _run(Job("a/b/c/d/e", config, plugins=(str(mine),))) == SUCCEEDED
+    monkeypatch.setattr("tfstudy.launchers.job._redirect_output", lambda path: None)
+    assert perform(Job("a/b/c/d/e", config)) == REFUSED
+    assert perform(Job("a/b/c/d/e", config, plugins=(str(mine),))) == SUCCEEDED
     assert ran == ["mine"]
 
 

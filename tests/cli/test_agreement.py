@@ -14,7 +14,6 @@ from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished
-from tfstudy.tasks.base import fingerprint
 
 SETTINGS = {"data.train_examples": 60, "data.eval_examples": 10, "model.dim": 8, "model.hidden": 8, "train.steps": 2,
             "train.warmup_steps": 1}  # fmt: skip
@@ -81,16 +80,6 @@ def test_all_four_report_runs_made_before_a_version_was_raised_and_never_in_one_
             show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
     assert rows() == {"default": 1, "default outdated": 2}
     assert "default outdated" in show("table", "mine")
-
-
-def test_runs_on_other_data_are_in_a_row_of_their_own(show, monkeypatch):
-    for module in ("tfstudy.experiment.prepare", "tfstudy.grids.expand", "tfstudy.report.run_changes"):
-        monkeypatch.setattr(f"{module}.fingerprint", lambda task: fingerprint(task)[::-1])
-    planned = dry_run(show)
-    assert "2 finished runs are outdated: data " in planned
-    show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
-    assert sorted(rows().values()) == [1, 2]
-    assert all("data=" in label for label in rows())
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.store import failure_of, open_run
-from tfstudy.runs.writer import write_failure
 
 SETTINGS = {"data.train_examples": 200, "model.dim": 16, "train.steps": 10, "train.validation_interval": 10,
             "train.log_interval": 5, "eval.max_examples": 20}  # fmt: skip
@@ -92,6 +91,8 @@ def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
     assert "about" not in finished
     assert re.match(r"pending +about \d+ s ", pending)
     assert "estimated from finished runs" in estimate
+    assert tfstudy("grid", "--resume", "mine") == 0
+    assert "no run is left" in capfd.readouterr().out
     assert tfstudy(*words, "other") == 0
     assert "2 finished runs copied from other studies" in capfd.readouterr().out
 
@@ -120,15 +121,6 @@ def test_a_failed_run_is_named_and_the_others_run(capfd):
     assert "[2/2]" in out
     assert failure_of(open_run(broken)).reason == "exit code 1"
     assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
-
-
-def test_what_can_not_be_resumed_is_skipped(capsys):
-    finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    assert tfstudy("grid", "--resume", "study") == 0
-    assert "no run is left" in capsys.readouterr().out
-    write_failure(Path(planned()[0].path), "refused: see its log", 1)
-    assert tfstudy("grid", "--resume", "study") == 1
-    assert "config.yaml" in capsys.readouterr().out
 
 
 def test_a_run_is_resumed_with_its_preset_also_if_it_only_was_planned_and_a_changed_one_is_skipped():

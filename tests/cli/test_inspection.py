@@ -11,12 +11,10 @@ import torch
 
 import tfstudy as package
 from tests.commands import tfstudy
-from tests.example_study import planned, start_run
 from tfstudy import load
 from tfstudy.runs.measurement_record import read_measurement, saved_instruments
 from tfstudy.runs.schema import ReadTest
 from tfstudy.runs.store import open_run, read_predictions, read_test_reads
-from tfstudy.runs.writer import write_failure
 
 TINY = {
     "model.dim": 16, "model.hidden": 16, "train.steps": 10, "train.warmup_steps": 2, "train.validation_interval": 10,
@@ -43,7 +41,6 @@ def test_sources_come_from_arguments_a_file_or_a_pipe_and_many_are_printed_in_or
             stdin(monkeypatch, content)
             assert tfstudy("predict", run, *words, *way) == 0
             assert capsys.readouterr().out.splitlines() == expected
-    monkeypatch.setattr("tfstudy.cli.inspection.CHUNK", 7)
     rows = read_predictions(run, "test")
     stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
     assert tfstudy("predict", run.name[-8:-3], "--format", "lines") == 0
@@ -275,15 +272,3 @@ def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_mea
     for words in (["--save", *FEW], ["--set", "examples=5"], ["--set", "split=test", *FEW]):
         assert tfstudy("measure", run, "entropy", *words) == 2
         assert "no weights" in capsys.readouterr().err
-
-
-def test_logs_print_the_end_and_the_reason_of_a_failure(capsys):
-    path = start_run(planned()[0])
-    assert tfstudy("result", path, "--log") == 2
-    assert capsys.readouterr() == ("", f"error: {path} has no log\n")
-    (path / "train.log").write_text("".join(f"line {i}\n" for i in range(50)))
-    write_failure(path, "out of memory", 1)
-    assert tfstudy("result", path, "--log") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:20] == [f"line {number}" for number in range(30, 50)]
-    assert "out of memory" in lines[20]

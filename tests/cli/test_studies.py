@@ -48,10 +48,13 @@ def test_a_result_comes_before_a_lock_and_a_lock_before_a_failure():
 def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
     job = planned()[0]
     write_failure(Path(job.path), "refused: see its log", 1)
+    (Path(job.path) / "train.log").write_text("".join(f"line {i}\n" for i in range(50)))
     assert "refused: see its log" in "\n".join(status("study"))
     assert find_run(Path("results"), job.name) == Path(job.path)
     assert tfstudy("result", job.name, "--log") == 0
-    assert "refused: see its log" in capsys.readouterr().out.splitlines()[-1]
+    *log, reason = capsys.readouterr().out.splitlines()
+    assert log[-20:] == [f"line {number}" for number in range(30, 50)]
+    assert "refused: see its log" in reason
 
 
 def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(capsys):

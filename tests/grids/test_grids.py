@@ -279,7 +279,7 @@ def test_the_grid_deletang_2022_has_the_authors_settings_or_names_the_difference
 
 @pytest.mark.parametrize("name", [name for name in grid_names() if re.search(r"-\d{4}", name)])
 def test_a_dry_run_of_a_grid_named_after_a_paper_lists_what_differs_from_it(name, tmp_path):
-    settings = ExecutorSettings("auto", 0.0)
+    settings = ExecutorSettings("auto")
     notes = preview_grid(load_grid(name, "smoke"), tmp_path / "study", settings, smoke=True).notes
     listed = [note for note in notes if note.startswith("unlike the paper")]
     grid = read_grid(name)

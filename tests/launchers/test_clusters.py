@@ -21,8 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.example_jobs import digests
-from tfstudy.launchers.job import Job
+from tests.example_jobs import digests, process_of
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import failure_of, open_run
 
@@ -80,16 +79,16 @@ def local(tmp_path_factory) -> Callable[..., dict[str, str]]:
 def processes(condition: Callable[[int], bool]) -> list[int]:
     """The living processes of this machine that meet a condition."""
 
-    def living(number: int) -> bool:
+    def meets(number: int) -> bool:
         with contextlib.suppress(OSError):
             return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z" and condition(number)
         return False
 
-    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and living(int(path.name))]
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if meets(int(path.name))]
 
 
-def command_line(process: int) -> list[str]:
-    return Path(f"/proc/{process}/cmdline").read_text().split("\0")
+def program(process: int) -> str:
+    return Path(f"/proc/{process}/cmdline").read_text().partition("\0")[0]
 
 
 def parent(process: int) -> int:
@@ -102,27 +101,27 @@ def within(process: int, ancestor: int) -> bool:
     return process == ancestor
 
 
-def is_run(process: int, results: Path) -> bool:
-    words = command_line(process)
-    return "tfstudy.launchers" in words and str(results) in words[-2]
+def runs(results: Path) -> dict[int, Path]:
+    """The runs that a process works on."""
+    return {process: path for path in results.glob("s/*/*/s*") if (process := process_of(path))}
 
 
 def unfinished_run(results: Path, condition: Callable[[int], bool] = lambda _: True) -> tuple[int, Path]:
     """Wait for a run that has a checkpoint and no result; return its process and its folder."""
 
     def found() -> tuple[int, Path] | None:
-        for process in processes(lambda number: is_run(number, results) and condition(number)):
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                path = Path(Job.from_json(command_line(process)[-2]).path)
-                if (path / "checkpoints" / "last.ckpt").exists() and not (path / "result.json").exists():
+        for process, path in runs(results).items():
+            begun = (path / "checkpoints" / "last.ckpt").exists() and not (path / "result.json").exists()
+            with contextlib.suppress(OSError):  # it ended just now
+                if begun and condition(process):
                     return process, path
         return None
 
     return wait_for(found, 300)
 
 
-def assert_no_process_is_left(results: Path) -> None:
-    wait_for(lambda: not processes(lambda number: is_run(number, results)), 30)
+def assert_no_run_is_left(results: Path) -> None:
+    wait_for(lambda: not runs(results), 30)
 
 
 def kill(process: int, number: int = signal.SIGKILL) -> None:
@@ -171,7 +170,7 @@ class Nodes:
     def raylets(self) -> list[int]:
         pids = [process.pid for process in self.processes]
         raylets = processes(
-            lambda number: command_line(number)[0].endswith("/raylet") and any(within(number, pid) for pid in pids)
+            lambda number: program(number).endswith("/raylet") and any(within(number, pid) for pid in pids)
         )
         return sorted(raylets, key=lambda number: [within(number, pid) for pid in pids].index(True))
 
@@ -212,7 +211,7 @@ def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(node
         run, path = unfinished_run(tmp_path, lambda number: within(number, lost))
         kill(nodes.processes[1].pid)
         kill(lost)
-        wait_for(lambda: not processes(lambda number: number == run), 30)
+        wait_for(lambda: run not in runs(tmp_path), 30)
         out = output_of(process)
     finally:
         kill(process.pid)
@@ -220,7 +219,7 @@ def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(node
     assert not re.search(r"/4\] .* will be retried", out), "a lost node is no failure of a run"
     assert resumed(path)
     assert digests(tmp_path) == local()
-    assert_no_process_is_left(tmp_path)
+    assert_no_run_is_left(tmp_path)
 
 
 @needs_ray
@@ -231,7 +230,7 @@ def test_no_run_outlives_a_stopped_grid_on_its_own_ray_and_the_next_grid_resumes
     _, path = unfinished_run(tmp_path)
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)  # a terminal interrupts a whole group
     process.communicate(timeout=30)
-    assert_no_process_is_left(tmp_path)
+    assert_no_run_is_left(tmp_path)
     assert not (path / "result.json").exists()
     output_of(start(words))
     assert resumed(path)
@@ -244,20 +243,14 @@ def cluster() -> Iterator[Path]:
     pytest.importorskip("submitit", reason="submitit is not installed: make engines")
     if os.geteuid() or not shutil.which("apt-get"):
         pytest.skip("Slurm is set up by root, from Debian's packages")
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
         try:
             subprocess.run([SLURM, "up", folder], check=True)
             yield Path(folder)
         finally:
             subprocess.run([SLURM, "down", folder], check=True)
             Path(folder).mkdir(exist_ok=True)
-
-
-@pytest.fixture
-def path(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cluster, with its commands on the path."""
-    monkeypatch.setenv("PATH", f"{cluster}/bin:{os.environ['PATH']}")
-    return cluster
 
 
 def slurm_variable(process: int, key: str) -> str:
@@ -280,7 +273,7 @@ def lose(cluster: Path, node: str) -> None:
     kill(int((cluster / "run" / f"{node}.pid").read_text()))
     jobs = processes(lambda number: slurm_variable(number, "SLURMD_NODENAME") == node)
     parents = {parent(number) for number in jobs}
-    daemons = processes(lambda number: number in parents and "slurmstepd" in command_line(number)[0])
+    daemons = processes(lambda number: number in parents and "slurmstepd" in program(number))
     for process in [*daemons, *jobs]:
         kill(process)
 
@@ -297,22 +290,22 @@ def submitted(words: list[str]) -> str:
     return line.split("as job ")[1].split(",")[0]
 
 
-def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_machine(path, local, tmp_path):
+def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_machine(cluster, local, tmp_path):
     submitted(grid(tmp_path, "--launcher", "slurm"))
     run, requeued = unfinished_run(tmp_path)
     subprocess.run(["scontrol", "requeue", number_of(run)], check=True)
-    wait_for(lambda: not processes(lambda number: number == run), 30)
+    wait_for(lambda: run not in runs(tmp_path), 30)
     run, lost = unfinished_run(tmp_path)
-    lose(path, slurm_variable(run, "SLURMD_NODENAME"))
+    lose(cluster, slurm_variable(run, "SLURMD_NODENAME"))
     ended()
     assert resumed(requeued)
     assert resumed(lost)
     assert digests(tmp_path) == local()
-    assert_no_process_is_left(tmp_path)
+    assert_no_run_is_left(tmp_path)
     assert not [path for path in find_runs(tmp_path) if failure_of(open_run(path))], "neither is a failure of a run"
 
 
-def test_a_second_submission_does_no_harm(path, local, tmp_path):
+def test_a_second_submission_does_no_harm(cluster, local, tmp_path):
     words = grid(tmp_path, "--launcher", "slurm", "--slurm", "mem=500M", "--slurm", "comment=two words")
     words += ["--slurm", "array-parallelism=1", "--slurm", "setup=export FROM_SETUP='a b'"]
     assert submitted(words) != submitted(words)
@@ -328,18 +321,18 @@ def test_a_second_submission_does_no_harm(path, local, tmp_path):
     assert "all 4 runs already finished" in output_of(start(words))
 
 
-def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(path, local, tmp_path):
+def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(cluster, local, tmp_path):
     words = grid(tmp_path, "--launcher", "slurm", seeds="0")
     number = submitted(words)
     unfinished_run(tmp_path)
     subprocess.run(["scancel", number], check=True)
-    assert_no_process_is_left(tmp_path)
+    assert_no_run_is_left(tmp_path)
     ended()
     number = submitted(words)
     run, path = unfinished_run(tmp_path)
     wait_for(lambda: resumed(path))
     subprocess.run(["scancel", "--signal=USR2", number], check=True)  # what Slurm sends before the time limit
-    wait_for(lambda: not processes(lambda number: number == run), 30)
+    wait_for(lambda: run not in runs(tmp_path), 30)
     ended()
     assert (path / "train.log").read_text().count("resumed after step") == 2
     assert digests(tmp_path) == local(seeds="0")

@@ -117,8 +117,8 @@ def test_the_maximum_number_of_runs_starts_and_a_retry_needs_an_idle_device(
     process = SimpleNamespace(exitcode=None, pid=2**22 + 1)  # no process has this number
     monkeypatch.setattr(executor, "_fork", lambda *_: process)
     exclusive = []
-    while executor.has_room(JOB, False):
-        exclusive.append(executor.has_room(JOB, True))
+    while executor.has_room(False):
+        exclusive.append(executor.has_room(True))
         executor.start(JOB, False)
     assert len(exclusive) == executor.max_parallel == max_parallel
     assert exclusive.count(True) == len(devices)

@@ -115,7 +115,7 @@ def end(tmp_path, monkeypatch):
         monkeypatch.setattr(slurm, "execute", lambda *_: left.pop(0))
         said = None
         try:
-            Work(job, ".", 0.0)()
+            Work(job, ".")()
         except SystemExit as error:
             said = error.code
         return len(left), said, failure_of(open_run(Path(job.path)))

@@ -24,7 +24,7 @@ class FakeExecutor(Executor):
         self.log: list[tuple[str, bool, int]] = []  # name, exclusive, how many ran with it
         self.stopped = False
 
-    def has_room(self, job, exclusive):
+    def has_room(self, exclusive):
         return not self.now if exclusive else len(self.now) < self.max_parallel
 
     def start(self, job, exclusive):

@@ -1,6 +1,5 @@
 """The app: its help, its exit codes, one line for each error, the options before a command, and its streams."""
 
-import codecs
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +40,6 @@ EXAMPLES = {  # of the app, whose name is empty, and of its commands
         ("tfstudy grid --task copying --arch lstm,cnn", "run two architectures"),
     ),
 }
-LETTERS = {"\u2212": "-", "\u2265": ">=", "\u00b1": "+-", "\u2026": "...", "\u2192": "->", "\u00a0": " "}  # in ASCII
 
 
 class PrintableStream:
@@ -65,16 +63,10 @@ class PrintableStream:
 
 
 def replace_letters() -> None:
-    """Replace letters that the encoding of standard output or standard error lacks, such as by `-` for a minus sign."""
-
-    def replaced(error: UnicodeError) -> tuple[str, int]:
-        found = cast("UnicodeEncodeError", error)
-        return "".join(LETTERS.get(letter, "?") for letter in found.object[found.start : found.end]), found.end
-
-    codecs.register_error("tfstudy", replaced)
+    """Print a question mark for a letter that the encoding of standard output or standard error lacks."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="tfstudy")
+            stream.reconfigure(errors="replace")
 
 
 class Command(TyperCommand):
@@ -211,21 +203,13 @@ def usage_errors() -> Iterator[None]:
         if is_help or not hasattr(error, "format_message"):  # Click's, of which Typer may have a copy
             raise
         found = cast("Any", error)
-        found.message = quoted(_plain(found), limit=300, marks="")
+        kind = getattr(error.__cause__, "errors", None)  # of pydantic, which parses numbers
+        given = f", but is '{kind()[0]['input']}'" if kind else ""
+        found.message = quoted(f"{found.message}{given}", limit=300, marks="")
         if found.ctx:
             print(f"{found.ctx.get_usage()}\nTry '{found.ctx.command_path} --help' for help.\n", file=sys.stderr)
         print(f"error: {found.format_message()}", file=sys.stderr)
         raise typer.Exit(found.exit_code) from None
-
-
-def _plain(error: Any) -> str:
-    """Return the message of an error of Click, in the words of the config's errors if it is on the kind of a value."""
-    if not hasattr(error.__cause__, "errors"):  # pydantic's, which parses numbers
-        return str(error.message)
-    from tfstudy.config.resolve import rule
-
-    problem = error.__cause__.errors()[0]
-    return f"{rule(problem)}, but is '{problem['input']}'"
 
 
 def was_interrupted(error: BaseException | None) -> bool:

@@ -13,7 +13,7 @@ from tfstudy.cli.output import announce, listing_format, print_listing, without_
 from tfstudy.errors import UserError, one_of
 
 if TYPE_CHECKING:
-    from tfstudy.launchers import ExecutorSettings
+    pass
 
 LIST = "NAME,..."
 GridName = Annotated[str | None, opt.argument("GRID", "Grid of configs/grids/, or a YAML file.")]
@@ -34,7 +34,6 @@ def grid(
     resume: Annotated[str, opt.option(metavar="STUDY", help="Run what this study has left.")] = "",
     dry_run: Annotated[bool, opt.option("--dry-run", help="List the runs and the estimated time.")] = False,
     per_device: opt.PerDevice = "auto",
-    timeout: Annotated[float, opt.option(min=0, metavar="N", help="Seconds until a run is killed (0: never).")] = 0.0,
     accelerator: opt.Accelerator = "auto",
     execution: opt.Execution = "eager",
     logger: opt.LoggerNames = "",
@@ -50,20 +49,14 @@ def grid(
     results: opt.Results = opt.RESULTS,
 ) -> None:
     """Run what is not finished of a grid or, with --resume, of a study."""
-    from tfstudy.launchers import ExecutorSettings
+    from tfstudy.launchers import LAUNCHERS, ExecutorSettings
 
     if listing_format(format_) != "text" and (resume or not dry_run):
         raise UserError("--format needs --dry-run and a grid; `tfstudy table STUDY --format json` has the results")
     options = opt.run_options(accelerator, execution, logger, measure)
-    settings = ExecutorSettings(
-        per_device,
-        timeout,
-        options=options,
-        launcher=launcher,
-        ray_address=os.environ.get("RAY_ADDRESS", ""),
-        slurm=tuple(slurm or ()),
-    )
-    check_launcher(settings)
+    if one_of("launcher", launcher, LAUNCHERS) != "slurm" and slurm:
+        raise UserError(f"--slurm needs --launcher slurm, but --launcher is '{launcher}'")
+    settings = ExecutorSettings(per_device, options, launcher, os.environ.get("RAY_ADDRESS", ""), tuple(slurm or ()))
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     if resume:
         if any([name, tier, study, shard, *axes.values(), *(set_ or [])]) or launcher != "local":
@@ -99,19 +92,6 @@ def grid(
     if not dry_run:
         print(end_line(folder))
     raise typer.Exit(code)
-
-
-def check_launcher(settings: "ExecutorSettings") -> None:
-    """`UserError` for options that do not belong to the launcher."""
-    from tfstudy.launchers import LAUNCHERS
-
-    if one_of("launcher", settings.launcher, LAUNCHERS) != "slurm":
-        if settings.slurm:
-            raise UserError(f"--slurm needs --launcher slurm, but --launcher is '{settings.launcher}'")
-        return
-    from tfstudy.launchers.slurm import parameters
-
-    parameters(settings.slurm, settings.options)
 
 
 Settings = Annotated[

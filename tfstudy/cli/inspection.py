@@ -17,7 +17,6 @@ from tfstudy.errors import UserError, one_of, printable, quoted
 if TYPE_CHECKING:
     from tfstudy.experiment.finished import FinishedRun
 
-CHUNK = 1024  # sources that are predicted before their outputs are printed
 STDIN = "-"
 UNREAD = "(not read)"  # instead of the output for a source that the model can't read
 EMPTY = "(empty)"  # an output without tokens
@@ -265,25 +264,18 @@ def predict(
     tokens, errors = readable(finished, inputs)
     from tfstudy.evaluation.evaluate import cut_outputs
 
-    outputs: dict[int, str] = {}
-    cut = 0
-    for start in range(0, len(inputs), CHUNK):
-        chunk = range(start, min(start + CHUNK, len(inputs)))
-        known = [number for number in chunk if number in tokens]
-        new = finished.outputs([tokens[number] for number in known]) if known else []
-        outputs |= {number: output.text for number, output in zip(known, new, strict=True)}
-        cut += sum(output.cut for output in new)
-        for number in () if as_json else chunk:
-            text, output = inputs[number].text, re.sub("[\r\n]+", " ", outputs.get(number, ""))
-            if format_ == "text" and text.strip():  # an empty line stays one
-                output = UNREAD if number not in outputs else output or EMPTY
-                output = f"{text} -> {output}" if len(inputs) > 1 else output
-            print(output)
-        sys.stdout.flush()
+    outputs = dict(zip(tokens, finished.outputs([*tokens.values()]) if tokens else [], strict=True))
     if as_json:
-        pairs = [{"source": source.text, "prediction": outputs.get(n)} for n, source in enumerate(inputs)]
+        found = {number: output.text for number, output in outputs.items()}
+        pairs = [{"source": source.text, "prediction": found.get(n)} for n, source in enumerate(inputs)]
         print_json({"run": str(path), "predictions": pairs})
-    if cut:
+    for number, (text, _) in enumerate(() if as_json else inputs):
+        output = re.sub("[\r\n]+", " ", outputs[number].text) if number in outputs else ""
+        if format_ == "text" and text.strip():  # an empty line stays one
+            output = UNREAD if number not in outputs else output or EMPTY
+            output = f"{text} -> {output}" if len(inputs) > 1 else output
+        print(output)
+    if cut := sum(output.cut for output in outputs.values()):
         print(cut_outputs(cut, len(outputs)), file=sys.stderr)
     raise typer.Exit(int(errors > 0))
 

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 LISTING_FORMATS = ("text", "md", "csv", "tex", "html", "json")
 
 
-def is_json(name: str, other: str = "text") -> bool:
-    """Whether the value of `--format` is json rather than `other`; `UserError` for one that is unknown."""
-    return one_of("format", name, (other, "json")) == "json"
-
-
 def document_format(name: str, allowed: Iterable[str]) -> str:
     """Return the format that is named, or else text on a terminal and md elsewhere; `UserError` for an unknown one."""
     return one_of("format", name or ("text" if sys.stdout.isatty() else "md"), allowed)

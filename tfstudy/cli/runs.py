@@ -7,7 +7,7 @@ import typer
 
 from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.output import announce, is_json, listing_format, print_json, print_listing, progress_on_stderr
+from tfstudy.cli.output import announce, listing_format, print_json, print_listing, progress_on_stderr
 from tfstudy.errors import UserError, one_of, path_of, quoted
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def config_(
     from tfstudy import tasks
     from tfstudy.config.schema import annotated
 
-    as_json = is_json(format_, "yaml")
+    one_of("format", format_, ("yaml", "json"))
     resolved, _ = requested(task, arch, preset, config, set_, split, seed, smoke)
     tasks.build(resolved.task, resolved.data)  # checks the data section
-    if as_json:
+    if format_ == "json":
         print_json(resolved.model_dump(mode="json"))
     else:
         print(annotated(resolved), end="")
@@ -146,11 +146,15 @@ def requested(
     if not (task or "task" in tree):
         raise UserError(f"which task? Name one, such as scan; expected one of: {', '.join(tasks.names())}")
     whole = tree.keys() >= WHOLE
-    task = _agreed("task", "TASK is", task, tree, file)
-    chosen = arch or assigned.get("arch")
-    arch = _agreed("arch", "--arch is", chosen, tree, file) if whole else chosen or tree.get("arch", "transformer")
+    chosen = {"task": task, "arch": arch or assigned.get("arch")}
+    for key, given in chosen.items():
+        if given and str(tree.get(key, given)) != given and (whole or key == "task"):
+            own = f"{quoted(file, 300, '')} has {key}: {quoted(tree[key])}"
+            raise UserError(f"{key} is {quoted(given)} on the command line, but {own}")
+    task = str(task or tree["task"])
+    arch = str(chosen["arch"] or tree.get("arch", "transformer"))
     tasks.find(task)
-    one_of("architecture", str(arch), models.names())
+    one_of("architecture", arch, models.names())
     if whole and preset != "default":
         raise UserError(f"--preset {preset} does not apply to {file}, which has all settings; leave out one of the two")
     announce(f"{task}, {arch}: loading PyTorch ...", quiet)
@@ -160,18 +164,10 @@ def requested(
         named |= {"seed": seed} if seed is not None else {}
         config = resolve(merge(tree, SMOKE if smoke else {}, assigned, named))
     else:
-        config = compose_config(task, str(arch), preset, given, split, seed, smoke)
+        config = compose_config(task, arch, preset, given, split, seed, smoke)
     if tree and not online and "hub" not in assigned.get("data", {}):
         check_local(config)
     return config, recorded_preset(file, task) if whole else preset
-
-
-def _agreed(key: str, option: str, given: str | None, tree: dict[str, Any], file: Path | None) -> str:
-    """Return the name that an option and the file agree on, or that only one of them has."""
-    named = tree.get(key)
-    if given and named is not None and str(named) != given:
-        raise UserError(f"{option} {quoted(given)}, but {quoted(file, 300, '')} has {key}: {quoted(named)}")
-    return given or str(named)
 
 
 def recorded_preset(file: Path | None, task: str) -> str:

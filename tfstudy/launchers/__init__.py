@@ -8,11 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfstudy.errors import one_of
 from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
 
-__all__ = ["LAUNCHERS", "Executor", "ExecutorSettings", "Job", "JobExit", "executor"]
+__all__ = ["LAUNCHERS", "Executor", "ExecutorSettings", "Job", "JobExit"]
 
 LAUNCHERS = ("local", "ray", "slurm")
 
@@ -21,7 +20,6 @@ class ExecutorSettings(NamedTuple):
     """Where runs are executed, and how they share the devices there."""
 
     per_device: str = "auto"  # runs in parallel on each device: a number or auto
-    timeout: float = 0.0  # seconds for one run; 0: none
     options: RunOptions = DEFAULTS  # of every run
     launcher: str = "local"  # one of LAUNCHERS
     ray_address: str = ""  # of a Ray cluster; empty: start one on this machine
@@ -47,8 +45,8 @@ class Executor(ABC):
         """How many jobs can run at the same time."""
 
     @abstractmethod
-    def has_room(self, job: Job, exclusive: bool) -> bool:
-        """Whether the job can start now; `exclusive` requires a device without any other run."""
+    def has_room(self, exclusive: bool) -> bool:
+        """Whether a job can start now; `exclusive` requires a device without any other run."""
 
     @abstractmethod
     def start(self, job: Job, exclusive: bool) -> None:
@@ -65,17 +63,3 @@ class Executor(ABC):
     def describe(self) -> str:
         """Return the devices and how runs share them, in one line."""
         return type(self).__name__.lower()
-
-
-def executor(settings: ExecutorSettings) -> Executor:
-    """Return the executor of a launcher.
-
-    `UserError` for an unknown launcher, a package that is not installed, or without a device for a run.
-    """
-    if one_of("launcher", settings.launcher, ("local", "ray")) == "ray":
-        from tfstudy.launchers.ray import Ray
-
-        return Ray(settings)
-    from tfstudy.launchers.local import local
-
-    return local(settings)

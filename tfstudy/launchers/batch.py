@@ -25,7 +25,7 @@ from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.experiment.code_versions import outdated_runs
 from tfstudy.grids.expand import GridRun, PlannedRun, expand, plan
 from tfstudy.grids.fairness import Contender, unequal_terms
-from tfstudy.launchers import Executor, ExecutorSettings, executor
+from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
@@ -36,6 +36,7 @@ from tfstudy.runs.store import has_result, is_finished, last_start, read_config,
 from tfstudy.runs.studyfile import PLANS, exists, packed_in
 
 READ = 200  # finished runs that are read for an estimate
+RunTime = tuple[frozenset[tuple[str, str]], float, float]  # settings, seconds a step and of the evaluation
 CHANGED = (
     "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy result RUN --changes`)"
 )
@@ -58,8 +59,15 @@ class Batch(NamedTuple):
 
 @contextmanager
 def running(settings: ExecutorSettings) -> Iterator[Executor]:
-    """Yield an executor, which is stopped at the end of the block, also after SIGTERM."""
-    started = executor(settings)
+    """Yield the executor of a launcher, local or ray, which is stopped at the end of the block, also after SIGTERM."""
+    if settings.launcher == "ray":
+        from tfstudy.launchers.ray import Ray
+
+        started: Executor = Ray(settings)
+    else:
+        from tfstudy.launchers.local import local
+
+        started = local(settings)
     handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield started
@@ -76,14 +84,11 @@ def grid_batch(
     planned = plan(expand(grid, smoke), study.parent, study.name)
     jobs = shard_of(jobs_of(planned, options, threads), shard)
     outdated = outdated_runs((run.path, run.identity) for run in planned)
-    return Batch(jobs, estimates(jobs), outdated, unequal_terms(list(map(contender, planned))))
-
-
-def contender(run: PlannedRun) -> Contender:
-    """Return a planned run as what is compared with others."""
-    config = run.config
-    place = f"{config.task} {config.data.split}"
-    return Contender(place, config.arch, flatten(config.model_dump(mode="json")), run.parameters, run.preset)
+    contenders = [
+        Contender(f"{c.task} {c.data.split}", c.arch, flatten(c.model_dump(mode="json")), run.parameters, run.preset)
+        for run, c in ((run, run.config) for run in planned)
+    ]
+    return Batch(jobs, estimates(jobs), outdated, unequal_terms(contenders))
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:
@@ -156,18 +161,10 @@ def _copy_run(job: Job) -> bool:
     return job.finished
 
 
-class RunTime(NamedTuple):
-    """What a finished run took, in seconds, and its settings by dotted key."""
-
-    settings: Mapping[str, str]
-    per_step: float
-    evaluation: float
-
-
 def estimates(jobs: Sequence[Job]) -> dict[str, float]:
     """Return the estimated seconds of jobs by path; a job is left out if no run of its task and architecture finished.
 
-    These are medians over the runs that differ from the job in the fewest settings.
+    These are medians over the runs that differ from the job in the fewest settings, whatever the seed and the steps.
     """
     found: dict[tuple[str, str], list[RunTime]] = {}
     seconds = {}
@@ -175,31 +172,28 @@ def estimates(jobs: Sequence[Job]) -> dict[str, float]:
         kind = str(job.config["task"]), Path(job.path).parent.name
         if kind not in found:
             found[kind] = list(islice(_run_times(job.study.parent, *kind), READ))
-        if found[kind]:
-            settings = _settings(job.config).items()
-            differences = [len(settings ^ run.settings.items()) for run in found[kind]]
-            nearest = [run for run, n in zip(found[kind], differences, strict=True) if n == min(differences)]
-            training = job.config["train"]["steps"] * median(run.per_step for run in nearest)
-            seconds[job.path] = training + median(run.evaluation for run in nearest)
+        own = _settings(job.config)
+        differences = [len(own ^ settings) for settings, *_ in found[kind]]
+        nearest = [run for run, n in zip(found[kind], differences, strict=True) if n == min(differences)]
+        if nearest:
+            per_step, evaluation = (median(values) for values in list(zip(*nearest, strict=True))[1:])
+            seconds[job.path] = job.config["train"]["steps"] * per_step + evaluation
     return seconds
 
 
-def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+def _settings(config: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     """Settings that can change the time of a step or of an evaluation; values as text, since some are lists."""
-    return {key: str(value) for key, value in flatten(config).items() if key not in ("seed", "train.steps")}
+    return frozenset((k, str(value)) for k, value in flatten(config).items() if k not in ("seed", "train.steps"))
 
 
 def _run_times(root: Path, task: str, arch: str) -> Iterator[RunTime]:
     for path in find_runs(root):
-        if path.parent.name != arch or not path.parents[1].name.startswith(f"{task}-") or not has_result(path):
-            continue
-        try:
-            result, config = read_result(path), read_config(path)
-            steps = int(config["train"]["steps"])  # the result has the step of the weights that were evaluated
-        except (UserError, KeyError, TypeError, ValueError):  # a damaged run, or one of another version
-            continue
-        if result.status == "finished" and steps > 0:
-            yield RunTime(_settings(config), result.train_seconds / steps, result.evaluate_seconds)
+        if path.parent.name == arch and path.parents[1].name.startswith(f"{task}-") and has_result(path):
+            with contextlib.suppress(UserError, KeyError, TypeError, ValueError):  # a damaged run, or an older one
+                result, config = read_result(path), read_config(path)
+                steps = int(config["train"]["steps"])  # the result has the step of the weights that were evaluated
+                if result.status == "finished" and steps > 0:
+                    yield _settings(config), result.train_seconds / steps, result.evaluate_seconds
 
 
 def resumed_jobs(

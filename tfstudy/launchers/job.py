@@ -5,6 +5,7 @@ import errno
 import os
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ class Job(NamedTuple):
 
 def perform(job: Job) -> int:
     """Execute the run in this process, with all output appended to the run's log. Return an exit code."""
+    from tfstudy.errors import UserError
     from tfstudy.runs.files import BusyError, is_locked
 
     path = Path(job.path)
@@ -62,12 +64,27 @@ def perform(job: Job) -> int:
         if is_locked(path):
             return BUSY
         _redirect_output(path)
-        return _run(job)
+        import torch
+
+        from tfstudy import plugins
+        from tfstudy.config.resolve import resolve
+        from tfstudy.experiment.run import run
+
+        torch.set_num_threads(job.threads)
+        plugins.add(*job.plugins)
+        report = partial(print, flush=True)
+        run(resolve(job.config), job.study.parent, job.study.name, job.options, planned=path, report=report)
     except BusyError:
         return BUSY
-    except OSError as error:  # such as a folder that can't be written
-        _log(f"{ERROR}{error}")
+    except UserError as error:
+        print(f"{ERROR}{error}", flush=True)
+        return REFUSED
+    except Exception as error:
+        with contextlib.suppress(OSError):  # the disk of the log may be full
+            traceback.print_exc()
+            sys.stderr.flush()
         return exit_code(error)
+    return SUCCEEDED
 
 
 def _redirect_output(path: Path) -> None:
@@ -77,33 +94,6 @@ def _redirect_output(path: Path) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
-
-
-def _run(job: Job) -> int:
-    import torch
-
-    from tfstudy import plugins
-    from tfstudy.config.resolve import resolve
-    from tfstudy.errors import UserError
-    from tfstudy.experiment.run import run
-    from tfstudy.runs.files import BusyError
-
-    torch.set_num_threads(job.threads)
-    root, study = job.study.parent, job.study.name
-    try:
-        plugins.add(*job.plugins)
-        run(resolve(job.config), root, study, job.options, planned=Path(job.path), report=_log)
-    except BusyError:
-        raise
-    except UserError as error:
-        _log(f"{ERROR}{error}")
-        return REFUSED
-    except Exception as error:
-        with contextlib.suppress(OSError):  # the disk of the log may be full
-            traceback.print_exc()
-            sys.stderr.flush()
-        return exit_code(error)
-    return SUCCEEDED
 
 
 def exit_code(error: Exception) -> int:
@@ -118,7 +108,3 @@ def exit_code(error: Exception) -> int:
         return OUT_OF_MEMORY
     disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return DISK_FULL if disk_full else FAILED
-
-
-def _log(text: str) -> None:
-    print(text, flush=True)

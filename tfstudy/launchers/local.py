@@ -46,7 +46,7 @@ def local(settings: ExecutorSettings) -> "Local":
     else:
         devices, per_device = ["cpu"], runs_per_device(settings.per_device, cores)
     threads = max(1, cores // (per_device * len(devices)))
-    return Local(devices, per_device, settings.timeout, threads)
+    return Local(devices, per_device, threads)
 
 
 def runs_per_device(text: str, auto: int) -> int:
@@ -58,36 +58,28 @@ def runs_per_device(text: str, auto: int) -> int:
     return int(text)
 
 
-class Slot(NamedTuple):
-    """A share of a device."""
-
-    device: str  # "cpu", or the number of a CUDA device
-    share: int
-
-
 class Process(NamedTuple):
-    """A running job."""
+    """A running job, its device, and how many shares of the device it has."""
 
     job: Job
-    slots: Sequence[Slot]  # one, or all of a device
+    device: str
+    shares: int
     handle: BaseProcess
-    started: float
 
 
 class Local(Executor):
-    """Up to `per_device` processes on each device; a job that takes longer than `timeout` seconds is killed."""
+    """Up to `per_device` processes on each device, "cpu" or the number of a CUDA device."""
 
-    def __init__(self, devices: Sequence[str], per_device: int, timeout: float = 0.0, threads: int = 1) -> None:
+    def __init__(self, devices: Sequence[str], per_device: int, threads: int = 1) -> None:
         self.threads = threads
-        self._devices, self._per_device, self._timeout = list(devices), per_device, timeout
-        self._slots = [Slot(device, share) for share in range(per_device) for device in devices]
+        self._devices, self._per_device = list(devices), per_device
         self._processes: list[Process] = []
         self._service = MultiProcessService() if per_device > 1 and "cpu" not in devices else None
         self._context = start_server()  # it imports while the grid is being planned
 
     @property
     def max_parallel(self) -> int:
-        return len(self._slots)
+        return len(self._devices) * self._per_device
 
     def describe(self) -> str:
         count = f"{self._per_device} run{'s' * (self._per_device > 1)} in parallel"
@@ -95,14 +87,15 @@ class Local(Executor):
             return f"device: cpu, {count}"
         return f"device{'s' * (len(self._devices) > 1)}: cuda {', '.join(self._devices)}; {count} on each"
 
-    def has_room(self, job: Job, exclusive: bool) -> bool:
-        return bool(self._choose(exclusive))
+    def has_room(self, exclusive: bool) -> bool:
+        return self._taken(self._emptiest()) <= (0 if exclusive else self._per_device - 1)
 
     def start(self, job: Job, exclusive: bool) -> None:
         if self._service:
             self._service.start()  # with the first run
-        slots = self._choose(exclusive)
-        self._processes.append(Process(job, slots, self._fork(job, slots), time.monotonic()))
+        device = self._emptiest()
+        shares = self._per_device if exclusive else 1
+        self._processes.append(Process(job, device, shares, self._fork(job, device)))
 
     def wait(self, seconds: float) -> Sequence[JobExit]:
         if self._processes:
@@ -111,13 +104,11 @@ class Local(Executor):
             time.sleep(seconds)
         exits = []
         for process in list(self._processes):
-            code, reason = process.handle.exitcode, ""
-            if code is None and self._timeout and time.monotonic() - process.started > self._timeout:
-                code, reason = stop([process.handle]), f"took longer than the timeout of {self._timeout:g} s"
+            code = process.handle.exitcode
             if code is not None:
                 kill_group(process.handle.pid, signal.SIGKILL)  # its remaining children
                 self._processes.remove(process)
-                exits.append(JobExit(process.job, code, reason))
+                exits.append(JobExit(process.job, code))
         return exits
 
     def stop(self) -> None:
@@ -126,19 +117,13 @@ class Local(Executor):
         if self._service:
             self._service.stop()
 
-    def _choose(self, exclusive: bool) -> list[Slot]:
-        """The slots that a job would get: one, or if it is `exclusive` all of a device without another run."""
-        taken = {slot for process in self._processes for slot in process.slots}
-        free: dict[str, list[Slot]] = {}
-        for slot in self._slots:
-            if slot not in taken:
-                free.setdefault(slot.device, []).append(slot)
-        if exclusive:
-            return next((slots for slots in free.values() if len(slots) == self._per_device), [])
-        return max(free.values(), key=len)[:1] if free else []
+    def _taken(self, device: str) -> int:
+        return sum(process.shares for process in self._processes if process.device == device)
 
-    def _fork(self, job: Job, slots: Sequence[Slot]) -> BaseProcess:
-        device = slots[0].device
+    def _emptiest(self) -> str:
+        return min(self._devices, key=self._taken)
+
+    def _fork(self, job: Job, device: str) -> BaseProcess:
         visible = {} if device == "cpu" else {"CUDA_VISIBLE_DEVICES": device}
         environment = visible | (self._service.environment if self._service else {})
         process = self._context.Process(target=_child, args=(job, environment))

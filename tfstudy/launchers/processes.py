@@ -72,8 +72,8 @@ def kill_group(pid: int | None, number: int) -> None:
             os.killpg(pid, number)
 
 
-def stop(processes: Sequence[BaseProcess]) -> int:
-    """End processes and their groups by SIGTERM, then by SIGKILL. Return minus the signal."""
+def stop(processes: Sequence[BaseProcess]) -> None:
+    """End processes and their groups by SIGTERM, then by SIGKILL."""
     for process in processes:
         kill_group(process.pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
@@ -82,7 +82,6 @@ def stop(processes: Sequence[BaseProcess]) -> int:
     for process in processes:
         kill_group(process.pid, signal.SIGKILL)
         process.join()
-    return -signal.SIGKILL
 
 
 def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
@@ -94,11 +93,10 @@ def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environment.items() if k not in DDP_VARIABLES and not k.startswith(removed)}
 
 
-def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
+def execute(job: Job, folder: str) -> tuple[int, str]:
     """Run `python -m tfstudy.launchers` for a job in this working folder; it never outlives this process.
 
-    Return its exit code (or minus the signal that ended it) and the reason. It is killed after `timeout` seconds
-    (0: never).
+    Return its exit code (or minus the signal that ended it) and the reason.
     """
     pipe = os.pipe()  # its writing end closes when this process ends
     environment = {**without_cluster(os.environ), **_own_code(folder), LAUNCHER_PIPE: str(pipe[0])}
@@ -116,16 +114,13 @@ def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
             )
         except OSError as error:
             return FAILED, f"can't be started on {os.uname().nodename}: {error}"
-        reason = ""
         try:
-            code = process.wait(timeout or None)
-        except subprocess.TimeoutExpired:
-            code, reason = -signal.SIGKILL, f"took longer than the timeout of {timeout:g} s"
+            code = process.wait()
         finally:
             kill_group(process.pid, signal.SIGKILL)
             process.wait()
-        if code == SUCCEEDED or reason:
-            return code, reason
+        if code == SUCCEEDED:
+            return code, ""
         output.seek(0)  # what was printed before the run's log was open
         lines = output.read().decode(errors="replace").split("\n")
         return code, next((line.strip() for line in reversed(lines) if line.strip()), "")

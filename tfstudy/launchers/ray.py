@@ -37,7 +37,7 @@ class Ray(Executor):
     def __init__(self, settings: ExecutorSettings) -> None:
         options = settings.options
         one_of("accelerator", options.accelerator, ACCELERATORS)
-        self._timeout, self._address = settings.timeout, settings.ray_address
+        self._address = settings.ray_address
         self._library = _joined(self._address)
         nodes = [node["Resources"] for node in self._library.nodes() if node["Alive"]]
         self._cuda = options.accelerator != "cpu" and any(node.get("GPU") for node in nodes)
@@ -66,7 +66,7 @@ class Ray(Executor):
         runs = f"{self.max_parallel} runs in parallel"
         return f"{cluster}, {runs}, each with 1 CPU and {self._gpus:g} GPUs"
 
-    def has_room(self, job: Job, exclusive: bool) -> bool:
+    def has_room(self, exclusive: bool) -> bool:
         if exclusive and not self._cuda:  # a whole GPU is asked of Ray
             return not self._jobs
         return len(self._jobs) < self.max_parallel
@@ -75,7 +75,7 @@ class Ray(Executor):
         gpus = int(self._cuda) if exclusive else self._gpus
         task = self._task.options(num_cpus=1, num_gpus=gpus, max_retries=MAX_RETRIES, name=job.name)
         options = job.options._replace(accelerator="cuda" if self._cuda else "cpu")
-        self._jobs[task.remote(job._replace(options=options), os.getcwd(), self._timeout)] = job
+        self._jobs[task.remote(job._replace(options=options), os.getcwd())] = job
 
     def wait(self, seconds: float) -> Sequence[JobExit]:
         if not self._jobs:

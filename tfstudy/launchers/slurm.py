@@ -39,30 +39,26 @@ END_SECONDS = 600.0  # that Slurm may take to end a job after its signal
 
 
 def parameters(words: Sequence[str], options: RunOptions) -> dict[str, Any]:
-    """Return the values of `--slurm` as parameters of submitit; `UserError` with a line for each that is invalid.
+    """Return the values of `--slurm` as parameters of submitit; `UserError` for one that is invalid.
 
     Each is `KEY=VALUE`, or `KEY`, for any long option of sbatch; `setup=LINE` is a line of shell before the job.
     """
     found: dict[str, str | bool] = {}
-    problems, setup = [], list[str]()
+    setup: list[str] = []
     for word in words:
         key, equals, value = word.partition("=")
         if not re.fullmatch("[a-z][a-z0-9-]+", key) or bool(equals) != bool(value.strip()) or not word.isprintable():
             form = "an option of sbatch without its dashes, such as mem=16G or exclusive"
-            problems.append(f"--slurm must be {form}, but is {quoted(word)}")
-        elif key in FIXED:
-            problems.append(f"--slurm can't set '{key}', which tfstudy sets itself")
-        elif key in NUMBERS and not re.fullmatch("[1-9][0-9]{0,6}", value):
+            raise UserError(f"--slurm must be {form}, but is {quoted(word)}")
+        if key in FIXED:
+            raise UserError(f"--slurm can't set '{key}', which tfstudy sets itself")
+        if key in NUMBERS and not re.fullmatch("[1-9][0-9]{0,6}", value):
             unit = " of minutes" if key == "time" else ""
-            problems.append(f"--slurm {key} must be a number{unit} from 1, but is {quoted(value)}")
-        elif key == "setup" and equals:
+            raise UserError(f"--slurm {key} must be a number{unit} from 1, but is {quoted(value)}")
+        if key == "setup":
             setup.append(value)
-        elif key in found:
-            problems.append(f"--slurm sets '{key}' twice")
         else:
             found[key] = value if equals else True
-    if problems:
-        raise UserError("\n".join(problems))
     minutes, cpus, parallel = (found.pop(key, None) for key in NUMBERS)
     gpus = {"gres": "gpu:1"} if options.accelerator == "cuda" else {}
     return {
@@ -82,7 +78,7 @@ class Slurm:
         one_of("accelerator", settings.options.accelerator, ACCELERATORS)
         if settings.per_device != "auto":
             raise UserError("--per-device does not apply to Slurm; to share a GPU: --slurm gres=shard:1, if available")
-        self._parameters, self._timeout = parameters(settings.slurm, settings.options), settings.timeout
+        self._parameters = parameters(settings.slurm, settings.options)
         self.threads: int = self._parameters["cpus_per_task"]  # of a run
         try:
             import submitit
@@ -101,7 +97,7 @@ class Slurm:
         errors = self._library.core.utils
         try:
             with executor.batch():
-                handles = [executor.submit(Work(job, os.getcwd(), self._timeout)) for job in jobs]
+                handles = [executor.submit(Work(job, os.getcwd())) for job in jobs]
         except (errors.FailedJobError, errors.FailedSubmissionError) as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip(" -")]
             raise UserError(f"--launcher slurm: {quoted(lines[-1], limit=300, marks='')}") from None
@@ -122,7 +118,6 @@ class Work(NamedTuple):
 
     job: Job
     folder: str
-    timeout: float
 
     def __call__(self) -> None:
         signals: list[int] = []
@@ -130,7 +125,7 @@ class Work(NamedTuple):
         attempts, code, reason = 0, FAILED, ""
         while attempts < ATTEMPTS and code not in (SUCCEEDED, BUSY, REFUSED):
             attempts += 1
-            code, reason = execute(self.job, self.folder, self.timeout)
+            code, reason = execute(self.job, self.folder)
             if code != SUCCEEDED:
                 time.sleep(SIGNAL_DELAY)  # when the time limit is reached, submitit takes over here
             if signals or code in STOP_SIGNALS:

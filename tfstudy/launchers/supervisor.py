@@ -1,6 +1,7 @@
 """The order in which jobs run, what is retried and what is given up: the same for every executor."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from tfstudy.errors import quoted
 from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
-from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
+from tfstudy.runs.status import FAILED, FINISHED, RUNNING
 from tfstudy.runs.store import last_lines
 from tfstudy.runs.writer import write_failure
 
@@ -48,83 +49,57 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
     If another process holds a run's lock, wait for it. `watch` is called with each change of state, and with None a
     few times per second. The executor is always stopped on exit.
     """
-    supervisor = _Supervisor(jobs, executor, watch)
+    pending, retries, elsewhere = [*jobs], list[Job](), list[Job]()
+    running: dict[str, float] = {}  # by path: the start time
+    attempts, summary, polled = Counter[str](), Summary([], {}), 0.0
+
+    def start(job: Job, exclusive: bool) -> None:
+        attempts[job.path] += 1
+        running[job.path] = time.monotonic()
+        watch(Event(job, RUNNING))
+        executor.start(job, exclusive)
+
+    def finish(job: Job, seconds: float = 0.0) -> None:
+        summary.finished.append(job)
+        watch(Event(job, FINISHED, seconds))
+
+    def end(job: Job, code: int, reason: str) -> None:
+        seconds = time.monotonic() - running.pop(job.path)
+        if job.finished and code not in (BUSY, REFUSED):  # a result is whole, however its process ended
+            finish(job, seconds)
+        elif code == BUSY:
+            attempts[job.path] -= 1
+            elsewhere.append(job)
+            watch(Event(job, ELSEWHERE))
+        elif code != REFUSED and attempts[job.path] < ATTEMPTS:
+            retries.append(job)
+            watch(Event(job, RETRYING, seconds, reason))
+        else:
+            summary.failed[job.path] = reason
+            try:
+                write_failure(Path(job.path), reason, attempts[job.path])
+            except OSError as error:  # such as a full disk: the other jobs continue, and the summary has the reason
+                reason = f"{reason}; {error.strerror}"
+            watch(Event(job, FAILED, seconds, reason))
+
     try:
-        while supervisor.open_jobs():
-            supervisor.step()
+        while pending or retries or elsewhere or running:
+            while pending and executor.has_room(False):
+                start(pending.pop(0), False)
+            while retries and not pending and executor.has_room(True):
+                start(retries.pop(0), True)
+            for ended in executor.wait(0.2):
+                end(ended.job, ended.code, reason_of(ended))
+            if elsewhere and time.monotonic() - polled > POLL_SECONDS:
+                polled, looked_at = time.monotonic(), list(elsewhere)
+                for job in looked_at:
+                    if job.finished or not is_locked(Path(job.path)):
+                        elsewhere.remove(job)
+                        finish(job) if job.finished else pending.append(job)
+            watch(None)
     finally:
         executor.stop()
-    return supervisor.summary
-
-
-class _Supervisor:
-    def __init__(self, jobs: Sequence[Job], executor: Executor, watch: Watch) -> None:
-        self.executor, self.watch = executor, watch
-        self.pending, self.retries, self.elsewhere = [*jobs], list[Job](), list[Job]()
-        self.running: dict[str, tuple[Job, float]] = {}  # by path: the job and its start time
-        self.attempts: dict[str, int] = {}
-        self.summary = Summary([], {})
-        self._polled = 0.0
-
-    def open_jobs(self) -> list[Job]:
-        return [*(job for job, _ in self.running.values()), *self.pending, *self.retries, *self.elsewhere]
-
-    def step(self) -> None:
-        """Start what has room, then handle the jobs that end within 0.2 s."""
-        while self.pending and self.executor.has_room(self.pending[0], False):
-            self._start(self.pending.pop(0), False)
-        while self.retries and not self.pending and self.executor.has_room(self.retries[0], True):
-            self._start(self.retries.pop(0), True)
-        for job_exit in self.executor.wait(0.2):
-            self._handle(job_exit)
-        self._poll_elsewhere()
-        self.watch(None)
-
-    def _start(self, job: Job, exclusive: bool) -> None:
-        self.attempts[job.path] = self.attempts.get(job.path, 0) + 1
-        self.running[job.path] = job, time.monotonic()
-        self.watch(Event(job, RUNNING))
-        self.executor.start(job, exclusive)
-
-    def _handle(self, job_exit: JobExit) -> None:
-        job, started = self.running.pop(job_exit.job.path)
-        seconds = time.monotonic() - started
-        if job.finished and job_exit.code not in (BUSY, REFUSED):  # a result is whole, however its process ended
-            self._finish(job, seconds)
-        elif job_exit.code == BUSY:
-            self.attempts[job.path] -= 1
-            self.elsewhere.append(job)
-            self.watch(Event(job, ELSEWHERE))
-        elif job_exit.code != REFUSED and self.attempts[job.path] < ATTEMPTS:
-            self.retries.append(job)
-            self.watch(Event(job, RETRYING, seconds, reason_of(job_exit)))
-        else:
-            self._give_up(job, reason_of(job_exit), seconds)
-
-    def _finish(self, job: Job, seconds: float = 0.0) -> None:
-        self.summary.finished.append(job)
-        self.watch(Event(job, FINISHED, seconds))
-
-    def _give_up(self, job: Job, reason: str, seconds: float) -> None:
-        self.summary.failed[job.path] = reason
-        try:
-            write_failure(Path(job.path), reason, self.attempts[job.path])
-        except OSError as error:  # such as a full disk: the other jobs continue, and the summary has the reason
-            reason = f"{reason}; {error.strerror}"
-        self.watch(Event(job, FAILED, seconds, reason))
-
-    def _poll_elsewhere(self) -> None:
-        if not self.elsewhere or time.monotonic() - self._polled < POLL_SECONDS:
-            return
-        self._polled = time.monotonic()
-        for job in list(self.elsewhere):
-            if job.finished:
-                self.elsewhere.remove(job)
-                self._finish(job)
-            elif not is_locked(Path(job.path)):
-                self.elsewhere.remove(job)
-                self.pending.append(job)
-                self.watch(Event(job, PENDING))
+    return summary
 
 
 def refusal(path: Path) -> str:
