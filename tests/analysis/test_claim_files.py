@@ -46,23 +46,17 @@ RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "b
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clam": 1}, "did you mean 'claim'?"),
+        ({"clam": 1}, "unknown field `clam`"),
         ({"id": "X"}, "Expected `str` matching regex"),
         ({"grid": ""}, "'statements' with 'grid' or 'run'"),
         ({"statements": []}, "or 'tested_by'"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "below": 2}]}, "exactly one of"),
-        ({"statements": [{"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "over": {"arch": "a"}, "above": 1}]}, "of"),
-        ({"statements": [{"of": {}, "above": 1}]}, "needs its arch"),
+        ({"statements": [{"of": {}, "above": 1}]}, "a condition needs its arch"),
         ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
-        ({"statements": [{"of": {"arch": "lstm", "model.dim": [1]}, "above": 1}]}, "must be a single value"),
-        ({"statements": [{"of": {"arch": "lstm", "split": "lenght"}, "above": 1}]}, "did you mean 'length'?"),
-        ({"statements": [{"of": {"arch": "lstm", "corpus": "multi30k"}, "above": 1}]}, "go together, got split '"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
         ({"statements": [{"of": {"arch": "lstm", "rows.head": 1}, "above": 1}]}, "unknown key of a condition"),
-        ({"metric": "entropy", "statements": [{"of": {"arch": "a", "rows.take": "x"}, "above": 1}]}, "mean, max, min"),
-        ({"where": {}, "statements": [RATIO | {"of": {"arch": "lstm"}, "over": {"arch": "a"}}]}, "needs its length"),
+        ({"metric": "entropy", "statements": [{"of": {"arch": "a", "rows.take": "x"}, "above": 1}]}, "mean, max"),
         ({"where": {}, "statements": [RATIO | {"over": {"lenght": 8}}]}, "did you mean 'length'?"),
-        ({"where": RATIO["of"], "statements": [RATIO | {"over": {"work": "sleeping"}}]}, "unknown work 'sleeping'"),
     ],
 )
 def test_a_bad_claim_is_refused(tmp_path, change, message):
@@ -75,7 +69,7 @@ def test_a_bad_claim_is_refused(tmp_path, change, message):
         read_claims(tmp_path)
     assert "a.yaml, entry 1" in str(error.value)
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good, good]}))
-    with pytest.raises(UserError, match="unique; several claims have the id L1"):
+    with pytest.raises(UserError, match="several claims have the id L1"):
         read_claims(tmp_path)
 
 
@@ -106,9 +100,10 @@ def condition_of(config, preset):
     names = (config.task, config.data.split, "test", config.arch, preset)
     corpus = Path(config.data.root).name if config.data.split == "corpus" else ""
     named = dict(zip(("task", "split", "test", "arch", "preset"), names, strict=True))
+    settings = flatten(config.model_dump(mode="json"))
     return SimpleNamespace(
-        **named, corpus=corpus, tag="", value="", config=flatten(config.model_dump(mode="json")), runs=[], diverged=[],
-        study="", label=config.arch, key=str(config),
+        **named, corpus=corpus, tag="", value="", config=settings, changed=settings, runs=[], diverged=[], study="",
+        label=config.arch, key=str(config),
     )  # fmt: skip
 
 

@@ -112,11 +112,6 @@ def test_differences_without_spread_and_single_seeds_have_no_test(x, y, note, pa
     assert seeds_needed(found.effect, paired) is None
 
 
-def test_figures_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="must be finite"):
-        interval([1.0, math.nan])
-
-
 @given(st.integers(0, 40), st.sampled_from([0.9, 0.95, 0.995]))
 def test_the_interval_has_at_least_its_level_and_is_the_narrowest_such(n, level):
     found = median_interval(range(n), level)

@@ -18,6 +18,7 @@ import msgspec
 from tfstudy.analysis import labels
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import ALPHA, Difference, compare, q_values
+from tfstudy.analysis.summary import NAMES
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BrokenError, read_plain
 
@@ -52,7 +53,7 @@ class BaselineRow(msgspec.Struct, frozen=True):
         """The row in words."""
         test = self.test if self.test != "test" else ""
         words = (self.task, self.split, self.corpus, test, self.value, self.arch, self.preset, self.settings)
-        return " ".join(word for word in words if word)
+        return " ".join(filter(None, words))
 
 
 class Baseline(msgspec.Struct):
@@ -88,10 +89,7 @@ def read_baseline(path: Path) -> list[BaselineRow]:
 
 def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance: float) -> list[Outcome]:
     """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested."""
-    by_name: dict[tuple[str, ...], list[Condition]] = {}
-    for c in rows:
-        by_name.setdefault((c.task, c.split, c.corpus, c.arch, c.preset, c.test, c.tag, c.value), []).append(c)
-    found = [_compare(row, by_name) for row in baseline]
+    found = [_compare(row, rows) for row in baseline]
     q = q_values([one.difference.p if one.difference else math.nan for one in found])
     outcomes = [_decided(one._replace(q=float(own)), tolerance) for one, own in zip(found, q, strict=True)]
     if all(one.state in (MISSING, UNTESTED) for one in found):
@@ -101,25 +99,24 @@ def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance:
     return outcomes
 
 
-def _compare(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Outcome:
+def _compare(row: BaselineRow, conditions: Sequence[Condition]) -> Outcome:
     """Return the difference of a row that is tested (its state is open), or why it is not.
 
     Settings may differ from those of the baseline: they may be what changed the results.
     """
-    name = (row.task, row.split, row.corpus, row.arch, row.preset)
-    all_diverged = [condition for condition in by_name.get((*name, "test", "", ""), []) if not condition.runs]
-    known = by_name.get((*name, row.test, row.tag, row.value)) or all_diverged
-    same = [condition for condition in known if row.experiment and condition.experiment == row.experiment]
-    named = [condition for condition in known if labels.text(condition.settings, short=False) == row.settings]
+    members = [one for one in conditions if all(getattr(one, key) == getattr(row, key) for key in NAMES)]
+    known = [one for one in members if (one.test, one.tag, one.value) == (row.test, row.tag, row.value)]
+    known = known or [one for one in members if not one.runs and (one.test, one.tag) == ("test", "")]  # all diverged
+    same = [one for one in known if row.experiment and one.experiment == row.experiment]
+    named = [one for one in known if labels.text(one.settings, short=False) == row.settings]
     candidates = same or named or known
     if len(candidates) != 1:
         have = "conditions have" if candidates else "condition has"
         return Outcome(row, MISSING, reason=f"{len(candidates) or 'no'} current {have} this name")
-    condition = candidates[0]
+    [condition] = candidates
     if counts := condition.counts - {row.examples}:
         return Outcome(row, MISSING, reason=f"{row.examples} examples in the baseline, {max(counts)} now")
-    lost = {run.result.seed: 0.0 for run in condition.diverged}
-    current: dict[int, float] = condition.values.get(row.metric, {}) | lost
+    current = condition.values.get(row.metric, {}) | {run.result.seed: 0.0 for run in condition.diverged}
     if not current:
         return Outcome(row, MISSING, reason=f"{row.metric} was not measured")
     shared = sorted(current.keys() & row.each_seed.keys())

@@ -27,8 +27,6 @@ this repository that shows it: `tested_by`, with `shown_as`.
 """
 
 import math
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -36,38 +34,36 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tfstudy import instruments, tasks
+from tfstudy import instruments
 from tfstudy.analysis.published import figure_of, minimum_seeds
 from tfstudy.analysis.summary import AMOUNT, DIVERGED, OVER_LENGTHS
 from tfstudy.config.trees import configs, read_yaml
 from tfstudy.errors import UserError, one_of
-from tfstudy.performance.record import VARIANTS, WORKS
 from tfstudy.plugins import command
 from tfstudy.runs.display import METRIC_NAMES
 
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
 TABLE_METRICS = ("exact_match", "bleu")  # by which studies compare conditions
-CONDITION_KEYS = ("task", "split", "corpus", "test", "arch", "preset", "tag", "value")  # select, besides settings
 SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}
+CONDITION_KEYS = ("task", "split", "arch", *SELECTOR_DEFAULTS)  # select, besides settings
 SECTIONS = ("data.", "model.", "train.", "decode.", "eval.")
 ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
 TAKE = "rows.take"
-TAKES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "max": max, "min": min}
+TAKES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "max": max}
 # of a ratio: what `tfstudy bench` measured
 TIME = "tokens_per_second"
 QUANTITIES = {
     TIME: "target tokens per second",
     "memory": "peak memory",
     "step_memory": "peak memory of a step",
-    "flops": "FLOPs",
     "attention_flops": "FLOPs of attention",
     "feedforward_flops": "FLOPs of feed-forward layers",
 }
 SIZES = ("length", "width", "batch")
 BENCH_DEFAULTS: dict[str, Any] = {"variant": "default", "accelerator": "cpu", "quantity": TIME}
-CHOICES = {"work": WORKS, "variant": VARIANTS, "accelerator": ("cpu", "cuda"), "quantity": QUANTITIES}
+BENCH_KEYS = ("arch", "work", *SIZES, *BENCH_DEFAULTS)  # of a selector, besides settings such as `model.heads`
 BENCH_SETTINGS = ("model.", "train.")  # what the names of settings begin with
-BENCH_KEYS = ("arch", *SIZES, *CHOICES)  # of a selector, besides settings such as `model.heads`
+SIDES = [["of"], ["of", "minus"], ["of", "over"]]  # that a statement may select
 Selector = dict[str, Any]
 
 
@@ -77,7 +73,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     of: Selector = {}
     minus: Selector = {}
     over: Selector = {}  # of a ratio of measurements of `tfstudy bench`
-    metric: str = "exact_match"
+    metric: str = ""  # that of the claim
     is_: float | None = msgspec.field(default=None, name="is")
     within: Annotated[float, msgspec.Meta(gt=0)] | None = None
     above: float | None = None
@@ -151,93 +147,56 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self.seeds or max(map(minimum_seeds, splits), default=0)
 
 
-# Files
-
-
 def read_claims(folder: Path | None = None) -> dict[str, Claim]:
     """Return all claims of a folder (default: `configs/claims/`) by id, L1 first; `UserError` if one is invalid."""
-    claims: list[Claim] = []
+    found: dict[str, Claim] = {}
     for path in sorted((folder or configs() / "claims").glob("*.yaml")):
-        entries = read_yaml(path, aliases=True).get("claims")
-        if not isinstance(entries, list):
-            raise UserError(f"{path.name}: expected a list 'claims'")
-        claims += [parse_claim(entry, f"{path.name}, entry {number}") for number, entry in enumerate(entries, 1)]
-    if duplicates := [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]:
-        raise UserError(f"ids of claims must be unique; several claims have the id {', '.join(duplicates)}")
-    return {claim.id: claim for claim in sorted(claims, key=lambda claim: (claim.id[0], int(claim.id[1:])))}
+        for number, entry in enumerate(read_yaml(path, aliases=True).get("claims", []), 1):
+            claim = parse_claim(entry, f"{path.name}, entry {number}")
+            if claim.id in found:
+                raise UserError(f"{path.name}: several claims have the id {claim.id}")
+            found[claim.id] = claim
+    return {id_: found[id_] for id_ in sorted(found, key=lambda id_: (id_[0], int(id_[1:])))}
 
 
 def parse_claim(tree: Any, where: str) -> Claim:
-    """Return the claim of an entry; `UserError`, which begins with `where`, if it is invalid."""
-    if not isinstance(tree, dict) or not isinstance(tree.get("statements", []), list):
-        raise UserError(f"{where}: expected keys and values, with a list of statements, got '{tree}'")
-    where = f"{where} ({tree.get('id', 'without an id')})"
-    _check_keys(tree, Claim, where)
-    statements = [(one, f"{where}, statement {number}") for number, one in enumerate(tree.get("statements", []), 1)]
+    """Return the claim of an entry; `UserError`, which begins with `where`, if it is invalid.
+
+    Its statements are completed by what it says of all of them, or by the names in the columns of a published figure.
+    """
     try:
-        claim = msgspec.convert(tree | {"statements": [_completed(tree, *one) for one in statements]}, Claim)
-    except msgspec.ValidationError as error:
+        claim = msgspec.convert(tree, Claim)
+        if not (claim.command if claim.statements else claim.tested_by):
+            raise UserError("expected 'statements' with 'grid' or 'run', which run their experiments, or 'tested_by'")
+        given = zip(claim.statements, tree.get("statements", []), strict=True)
+        return msgspec.structs.replace(claim, statements=[_completed(claim, *pair) for pair in given])
+    except (msgspec.ValidationError, UserError) as error:
         raise UserError(f"{where}: {error}") from None
-    for statement, (_, place) in zip(claim.statements, statements, strict=True):
-        _check_statement(statement, place)
-    if not (claim.command if claim.statements else claim.tested_by):
-        raise UserError(
-            f"{where}: expected 'statements' with 'grid' or 'run', which run their experiments, or 'tested_by'"
-        )
-    return claim
 
 
-def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
-    for key in tree:
-        one_of("key", str(key), kind.__struct_encode_fields__, where)
-
-
-def _completed(claim: Mapping[str, Any], statement: Any, where: str) -> dict[str, Any]:
-    """Return a statement completed by what the claim says of all, or by the names in the columns of a figure."""
-    if not isinstance(statement, dict):
-        raise UserError(f"{where}: expected keys and values, got '{statement}'")
-    _check_keys(statement, Statement, where)
-    if "published" in statement:
-        figure = figure_of(str(statement["published"]), where)
-        if not figure.preset or len(statement) > 1:
-            raise UserError(f"{where}: expected only the id of a published figure whose settings a preset has")
+def _completed(claim: Claim, one: Statement, given: Mapping[str, Any]) -> Statement:
+    if one.published:
+        figure = figure_of(one.published)
+        if not figure.preset or one != Statement(published=one.published):
+            raise UserError("expected only the id of a published figure whose settings a preset has")
         names = {"task": figure.task, "split": figure.split, "test": figure.test, "arch": figure.family}
-        return statement | {"metric": figure.metric, "of": SELECTOR_DEFAULTS | names | {"preset": figure.preset}}
-    defaults = BENCH_DEFAULTS if "over" in statement else SELECTOR_DEFAULTS
-    whole = defaults | (claim["where"] if isinstance(claim.get("where"), dict) else {})
-    selectors = {k: whole | statement[k] for k in ("of", "minus", "over") if isinstance(statement.get(k), dict)}
-    return {"metric": claim.get("metric", "exact_match")} | statement | selectors
-
-
-def _check_statement(statement: Statement, where: str) -> None:
-    one_of("metric", statement.metric, (*METRICS, *instruments.names()), where)
-    if statement.published:
-        return
-    one, ratio = statement, bool(statement.over)
+        selector = SELECTOR_DEFAULTS | names | {"preset": figure.preset}
+        return msgspec.structs.replace(one, metric=figure.metric, of=selector)
     bounds = [bound for bound in (one.is_, one.above, one.below) if bound is not None]
-    if not one.of or len(bounds) != 1 or (one.is_ is None) != (one.within is None) or (one.minus and ratio):
-        raise UserError(f"{where}: expected 'of', and exactly one of 'is' with 'within', 'above', and 'below'")
-    needed, keys = (BENCH_KEYS, BENCH_KEYS) if ratio else (("task", "split", "arch"), CONDITION_KEYS)
-    sections = BENCH_SETTINGS if ratio else (*SECTIONS, *[ROWS] * bool(one.instrument))
-    for selector in filter(None, (one.of, one.minus, one.over)):
-        for key, value in selector.items():
+    sides = [name for name in ("of", "minus", "over") if name in given]
+    if sides not in SIDES or len(bounds) != 1 or (one.is_ is None) != (one.within is None):
+        raise UserError("expected 'of', and exactly one of 'is' with 'within', 'above', and 'below'")
+    metric = one_of("metric", one.metric or claim.metric, (*METRICS, *instruments.names()))
+    ratio = "over" in given
+    defaults = (BENCH_DEFAULTS if ratio else SELECTOR_DEFAULTS) | claim.where
+    selectors = {name: defaults | given[name] for name in sides}
+    kind, keys = ("measurement", BENCH_KEYS) if ratio else ("condition", CONDITION_KEYS)
+    sections = BENCH_SETTINGS if ratio else (*SECTIONS, *[ROWS] * (metric not in METRICS))
+    for selector in selectors.values():
+        for key in selector:
             if not key.startswith(sections):
-                one_of("key of a measurement" if ratio else "key of a condition", key, keys, where)
-            if not isinstance(value, str | int | float):
-                raise UserError(f"{where}: '{key}' must be a single value, got '{value}'")
-        for key in needed:
-            if key not in selector:
-                raise UserError(f"{where}: a {'measurement' if ratio else 'condition'} needs its {key}")
-        for key, known in (CHOICES if ratio else {"task": tasks.names(), TAKE: TAKES}).items():
-            one_of(key, str(selector.get(key, "mean")), known, where)
-        if not ratio:
-            _check_split(selector, where)
-
-
-def _check_split(selector: Selector, where: str) -> None:
-    split, known = selector["split"], tasks.find(selector["task"]).split_schemes()
-    if not any(re.fullmatch(re.sub(r"<\w+>", r"\\d+", name), split) for name in known):
-        one_of("split scheme", split, known, where)
-    if (split == "corpus") != bool(selector["corpus"]):
-        both = f"got split '{split}' and corpus '{selector['corpus']}'"
-        raise UserError(f"{where}: 'split: corpus' and the name of a corpus go together, {both}")
+                one_of(f"key of a {kind}", key, keys)
+        if missing := [key for key in keys if key not in selector]:
+            raise UserError(f"a {kind} needs its {missing[0]}")
+        one_of(TAKE, selector.get(TAKE, "mean"), TAKES)
+    return msgspec.structs.replace(one, metric=metric, **selectors)

@@ -1,7 +1,7 @@
 """Read the finished runs of studies, as records and as one pandas frame.
 
-`tidy(runs)` has a row for each run and test set, with metrics in columns. Conditions are a groupby of it
-(`tfstudy.analysis.summary`); comparisons, tables, claims and plots follow from these.
+`run_rows(runs)` has a row for each run and test set. Conditions are groups of these (`tfstudy.analysis.summary`);
+comparisons, tables, claims and plots follow from them.
 
 A run is left out, and reported with the reason, if it is not finished, a smoke run, a tuning trial, broken (unreadable,
 in another format, or with impossible values), mixed up (its folder, config and result belong to different runs), or
@@ -9,7 +9,7 @@ contradictory (another record of the same run has different results). Imports no
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ROLES = ("test", "validation")
 UNFINISHED, SMOKE, TRIAL = "not finished", "smoke run", "tuning trial"
+CONTRADICTORY = "several records of this run, with different results"
 DEFAULT = "default"  # the preset of a task and architecture
 LeftOut = tuple[Path, str]  # a run's folder and the reason
 
@@ -53,14 +54,7 @@ class RunRecord(NamedTuple):
 
         A config that is older than a key lacks it, so that only these settings can be compared with newer runs.
         """
-        recorded = self.recorded
-        return self.config if recorded is None else {k: v for k, v in self.config.items() if k in recorded}
-
-    @property
-    def recorded(self) -> dict[str, Any] | None:
-        """The settings that its record says differ from their default; None if it does not say."""
-        entry = last_environment(self.path)
-        return flatten(entry.settings) if entry and entry.settings else None
+        return changed_settings(self.path, self.config)
 
     @property
     def study(self) -> str:
@@ -90,32 +84,57 @@ class Study(NamedTuple):
 
     def left_out_notes(self, max_names: int = 3) -> list[str]:
         """Return a line for each reason, with the number of runs and the names of some."""
+        reasons: dict[str, list[str]] = {}
+        for path, reason in self.left_out:
+            reasons.setdefault(reason, []).append(str(path.relative_to(self.root)) if path != self.root else path.name)
         lines = []
-        for reason in dict.fromkeys(reason for _, reason in self.left_out):
-            paths = [path for path, own in self.left_out if own == reason]
-            names = [str(path.relative_to(self.root)) if path != self.root else path.name for path in paths[:max_names]]
-            more = f" and {len(paths) - max_names} more" if len(paths) > max_names else ""
-            count = f"{len(paths)} runs: " if len(paths) > 1 else ""
-            lines.append(f"left out ({reason}): {count}{', '.join(names)}{more}")
+        for reason, names in reasons.items():
+            more = f" and {len(names) - max_names} more" if len(names) > max_names else ""
+            count = f"{len(names)} runs: " if len(names) > 1 else ""
+            lines.append(f"left out ({reason}): {count}{', '.join(names[:max_names])}{more}")
         return lines
+
+
+@lru_cache(maxsize=1 << 14)
+def _config(path: Path) -> dict[str, Any]:
+    return flat_yaml(open_run(path).config)
+
+
+def changed_settings(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run that its record says differ from their default; all if it does not say."""
+    entry = last_environment(path)
+    recorded = flatten(entry.settings) if entry and entry.settings else config
+    return {key: value for key, value in config.items() if key in recorded}
 
 
 def read_study(root: Path) -> Study:
     """Return every trusted run under `root`, ordered by folder; `UserError` if there is no such folder."""
     if not root.is_dir() and not packed_runs(root):
         raise UserError(f"no study {root}; `tfstudy status` lists the studies")
-    records: list[RunRecord] = []
     left_out: list[LeftOut] = []
+    by_seed: dict[tuple[str, int], list[RunRecord]] = {}
     for path in find_runs(root):
-        record = read_record(path)
-        if isinstance(record, RunRecord):
-            records.append(record)
+        run = open_run(path)
+        if run.broken or not run.result:
+            left_out.append((path, str(run.broken or UNFINISHED)))
+        elif run.result.smoke or run.result.tuning:
+            left_out.append((path, SMOKE if run.result.smoke else TRIAL))
+        elif not (record := RunRecord(path, run.result)).config:
+            left_out.append((path, "config.yaml is unreadable"))
         else:
-            left_out.append((path, record))
-    unique, duplicates = _without_duplicates(records)
-    readable = {run.result.experiment for run in unique if run.config}
-    unreadable = [(run.path, "config.yaml is unreadable") for run in unique if run.result.experiment not in readable]
-    return Study(root, [run for run in unique if run.result.experiment in readable], left_out + duplicates + unreadable)
+            by_seed.setdefault((run.result.experiment, run.result.seed), []).append(record)
+    runs = []
+    for first, *others in by_seed.values():
+        same = all(_measurements(other.result) == _measurements(first.result) for other in others)
+        runs += [first] if same else []
+        left_out += [(other.path, "copy of another run") if same else (other.path, CONTRADICTORY) for other in others]
+        left_out += [] if same else [(first.path, CONTRADICTORY)]
+    return Study(root, runs, left_out)
+
+
+def _measurements(result: Result) -> object:
+    splits = {name: (scores.n, scores.metrics) for name, scores in result.splits.items()}
+    return result.run, result.status, result.step, splits
 
 
 def read_studies(root: Path) -> list[Study]:
@@ -135,52 +154,14 @@ def read_finished_runs(root: Path) -> Study:
     return study
 
 
-def read_record(path: Path) -> RunRecord | str:
-    """Return the run of this folder, or the reason why it is left out."""
-    run = open_run(path)
-    if run.broken or not run.result:
-        return str(run.broken or UNFINISHED)
-    if run.result.smoke or run.result.tuning:
-        return SMOKE if run.result.smoke else TRIAL
-    return RunRecord(path, run.result)
-
-
-def _without_duplicates(runs: Iterable[RunRecord]) -> tuple[list[RunRecord], list[LeftOut]]:
-    """Return the first record of each run, or none if its records contradict each other, and all others."""
-    by_seed: dict[tuple[str, int], list[RunRecord]] = {}
-    for run in runs:
-        by_seed.setdefault((run.result.experiment, run.result.seed), []).append(run)
-    unique: list[RunRecord] = []
-    left_out: list[LeftOut] = []
-    for first, *others in by_seed.values():
-        if all(_measurements(other.result) == _measurements(first.result) for other in others):
-            unique.append(first)
-            left_out += [(run.path, "copy of another run") for run in others]
-        else:
-            reason = "several records of this run, with different results"
-            left_out += [(run.path, reason) for run in (first, *others)]
-    return unique, left_out
-
-
-def _measurements(result: Result) -> object:
-    splits = {name: (scores.n, scores.metrics) for name, scores in result.splits.items()}
-    return result.run, result.status, result.step, splits
-
-
-@lru_cache(maxsize=1 << 14)
-def _config(path: Path) -> dict[str, Any]:
-    """Return a run's config with dotted keys; empty if it is unreadable."""
-    return flat_yaml(open_run(path).config)
-
-
 # As a frame
 
 
-def tidy(runs: Iterable[RunRecord], by: str = "") -> "pd.DataFrame":
-    """Return a row for each run, test set and value of the tag `by` that any run of its experiment was evaluated on.
+def run_rows(runs: Iterable[RunRecord], by: str = "") -> Iterator[dict[str, Any]]:
+    """Yield a row for each run, test set and value of the tag `by` that any run of its experiment was evaluated on.
 
     Runs that diverged, or that lack a test set that others of their experiment have, have rows with `n` 0: nothing is
-    averaged without saying so. The column `record` has the `RunRecord`.
+    averaged without saying so. `metrics` has the metrics, `record` the `RunRecord`.
     """
     experiments: dict[str, list[RunRecord]] = {}
     evaluated: dict[tuple[str, str, str], list[RunRecord]] = {}  # finished runs by task, split scheme and corpus
@@ -189,36 +170,19 @@ def tidy(runs: Iterable[RunRecord], by: str = "") -> "pd.DataFrame":
         experiments.setdefault(r.experiment, []).append(run)
         if run.finished:
             evaluated.setdefault((r.task, r.split, r.corpus), []).append(run)
-    rows: list[dict[str, Any]] = []
     for members in experiments.values():
         r = members[0].result
         finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
         # an experiment whose runs all diverged has the test sets that other runs of its split scheme have
-        places = _places(finished or evaluated.get((r.task, r.split, r.corpus), []), by)
-        ordered = [*finished, *(run for run in members if not run.finished)]
-        rows += [_row(run, place, by) for place in places for run in ordered]
-    return as_frame(rows)
-
-
-def as_frame(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Return rows as a frame, with texts as Python's: pandas' own can't hold the name of a folder in any encoding."""
-    import pandas as pd
-
-    columns = {}
-    for name in dict.fromkeys(key for row in rows for key in row):
-        values = [row.get(name, math.nan) for row in rows]
-        columns[name] = pd.Series(values, dtype=object if any(isinstance(value, str) for value in values) else None)
-    return pd.DataFrame(columns)
-
-
-def _places(runs: Iterable[RunRecord], by: str) -> list[tuple[str, str, str]]:
-    """Return role, name and value of the tag of each set of examples that any of these runs was evaluated on."""
-    found: dict[tuple[str, str, str], None] = {}
-    for run in runs:
-        for name, scores in run.result.splits.items():
-            found |= {(scores.role, name, value): None for value in (scores.slices.get(by, {}) if by else [""])}
-    tested = any(role == "test" for role, *_ in found)
-    return [*found, *([] if by or tested else [("test", "test", "")])]
+        known = finished or evaluated.get((r.task, r.split, r.corpus), [])
+        places: dict[tuple[str, str, str], None] = {}  # role, test set and value of the tag
+        for run in known:
+            for name, scores in run.result.splits.items():
+                places |= {(scores.role, name, value): None for value in (scores.slices.get(by, {}) if by else [""])}
+        if not by and not any(role == "test" for role, *_ in places):
+            places["test", "test", ""] = None
+        for place in places:
+            yield from (_row(run, place, by) for run in (*finished, *(run for run in members if not run.finished)))
 
 
 def _row(run: RunRecord, place: tuple[str, str, str], by: str) -> dict[str, Any]:
@@ -226,17 +190,26 @@ def _row(run: RunRecord, place: tuple[str, str, str], by: str) -> dict[str, Any]
     whole = r.splits.get(test) if run.finished else None
     scores = whole.slices.get(by, {}).get(value) if whole and by else whole
     low, high = (scores and scores.exact_match_interval) or (math.nan, math.nan)
-    over_lengths = {f"{name}_over_lengths": share for name, share in whole.mean_over_lengths.items()} if whole else {}
+    metrics = dict(scores.metrics) if scores and scores.n else {}
+    if whole and not by:
+        metrics |= {f"{name}_over_lengths": share for name, share in whole.mean_over_lengths.items()}
     return {
         "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),
-        "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": test, "role": role,
-        **({"tag": by, "value": value} if by else {}),
+        "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": test, "role": role, "value": value,
         "arch": r.arch, "preset": r.preset or DEFAULT, "seed": r.seed, "experiment": r.experiment,
-        "n": scores.n if scores else 0, **(scores.metrics if scores and scores.n else {}),
-        **(over_lengths if not by else {}), "low": low, "high": high,
-        "parameters": r.parameters, "train_seconds": r.train_seconds, "checkpoint": r.checkpoint, "device": r.device,
-        "record": run,
+        "n": scores.n if scores else 0, "metrics": metrics, "low": low, "high": high, "parameters": r.parameters,
+        "train_seconds": r.train_seconds, "checkpoint": r.checkpoint, "device": r.device, "record": run,
     }  # fmt: skip
+
+
+def as_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Return rows as a frame, with texts as Python's: pandas' own can't hold the name of a folder in any encoding."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows), dtype=object)
+    others = frame.columns[[not any(isinstance(value, str) for value in frame[name]) for name in frame]]
+    frame[others] = frame[others].infer_objects()
+    return frame
 
 
 def results(
@@ -270,12 +243,14 @@ def results(
     for role in roles:
         one_of("role", role, ROLES)
     found = read_finished_runs(study_folder(study, results, several=True))
-    frame = tidy(run for run in found.runs if run.finished)
-    frame = frame[frame["role"].isin(list(roles)) & (frame["n"] > 0)].drop(columns=["record"])
-    configs = {run.result.experiment: run.config for run in found.runs if run.config}
-    own = [configs[experiment] for experiment in frame["experiment"]]
-    keys = dict.fromkeys(key for config in configs.values() for key in config if "." in key)
-    settings = pd.DataFrame({key: [config.get(key) for config in own] for key in keys}, index=frame.index)
-    frame = pd.concat([frame, settings], axis=1).reset_index(drop=True)
+    rows, settings = [], []
+    for row in run_rows(run for run in found.runs if run.finished):
+        if row["role"] in roles and row["n"]:
+            flat: dict[str, Any] = {}
+            for key, value in row.items():  # metrics stand in the place of `metrics`
+                flat |= value if key == "metrics" else {key: value}
+            rows.append(flat)
+            settings.append({key: value for key, value in row["record"].config.items() if "." in key})
+    frame = pd.concat([as_frame(rows).drop(columns=["value", "record"], errors="ignore"), as_frame(settings)], axis=1)
     frame.attrs["left_out"] = {str(path): reason for path, reason in found.left_out}
     return frame

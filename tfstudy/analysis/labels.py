@@ -9,18 +9,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.analysis.frame import DEFAULT, RunRecord
+from tfstudy.analysis.frame import DEFAULT, RunRecord, changed_settings
 from tfstudy.config import presets
 from tfstudy.config.trees import flatten, merge, short_key
 from tfstudy.errors import UserError
-from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.store import read_config
 
 NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
 IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset
 LANGUAGES = {"data.source_language", "data.target_language"}  # known by the name of a corpus
 OUTDATED = "outdated"  # stands behind the settings of conditions that only this distinguishes
-UNRECORDED = "settings.unrecorded"
 MISSING = "default"  # the value of a setting that a run does not record
 MAX_LISTED = 4  # settings in a text
 Settings = dict[str, Any]  # by dotted key
@@ -32,8 +30,8 @@ def text(settings: Mapping[str, Any], separator: str = " ", short: bool = True, 
     parts = [
         key if key == OUTDATED else f"{short_key(key) if short else key}={value}" for key, value in settings.items()
     ]
-    more = [f"and {len(parts) - most} more"] if len(parts) > most else []
-    return separator.join([*parts[:most], *more])
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return separator.join(parts[:most]) + more
 
 
 def name(arch: str, preset: str, settings: Mapping[str, Any]) -> str:
@@ -52,24 +50,26 @@ def varying(configs: Sequence[Mapping[str, Any]], fewest: bool = True) -> list[s
     differing = [key for key in keys if len(set(texts[key])) > 1]
     if not fewest:
         return differing
-    named = {key: any(isinstance(config.get(key), str) for config in configs[:1]) for key in differing}
     chosen: list[str] = []
     distinguished = 1
-    for key in sorted(differing, key=lambda key: (-len(set(texts[key])), not named[key])):
+    for key in sorted(differing, key=lambda key: (-len(set(texts[key])), not isinstance(configs[0].get(key), str))):
         more = len(set(zip(*(texts[other] for other in (*chosen, key)), strict=True)))
         if more > distinguished:
             chosen, distinguished = [*chosen, key], more
     return chosen
 
 
-def of_configs(configs: Sequence[Mapping[str, Any]], comparable: Sequence[Settings] | None = None) -> list[str]:
+def of_configs(configs: Sequence[Mapping[str, Any]], comparable: Sequence[Settings] = ()) -> list[str]:
     """Return how each config differs from others of its task, split scheme and architecture: `dim=64, steps=100`.
 
     Empty where there are no others, or where only the seed differs. `comparable` are the settings to compare by.
     """
     flat = [flatten(config) for config in configs]
+    groups: dict[str, list[int]] = {}
+    for number, config in enumerate(flat):
+        groups.setdefault(str([config.get(key) for key in ("task", "data.split", "arch")]), []).append(number)
     texts = [""] * len(flat)
-    for members in _groups(flat):
+    for members in groups.values():
         keys = varying([(comparable or flat)[number] for number in members])
         for number in members:
             texts[number] = text({key: flat[number].get(key, MISSING) for key in keys}, ", ", most=MAX_LISTED)
@@ -82,14 +82,8 @@ def of_runs(paths: Sequence[Path]) -> list[str]:
     for study in dict.fromkeys(path.parts[:-3] for path in paths):
         members = [path for path in paths if path.parts[:-3] == study]
         configs = [_config(path) for path in members]
-        comparable = [*configs]
-        for group in _groups(configs):  # where older runs lack keys, only what is not a default can be compared
-            if len({frozenset(configs[number]) for number in group}) > 1:
-                for number in group:
-                    entry = last_environment(members[number])
-                    changed = flatten(entry.settings) if entry and entry.settings else configs[number]
-                    comparable[number] = {key: value for key, value in configs[number].items() if key in changed}
-        texts |= zip(members, of_configs(configs, comparable), strict=True)
+        changed = [changed_settings(path, config) for path, config in zip(members, configs, strict=True)]
+        texts |= zip(members, of_configs(configs, changed), strict=True)
     return [texts[path] for path in paths]
 
 
@@ -100,16 +94,8 @@ def _config(path: Path) -> Settings:
         return {"task": f"unreadable {path}"}
 
 
-def _groups(configs: Sequence[Settings]) -> list[list[int]]:
-    """Return the numbers of the configs of each task, split scheme and architecture."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for number, config in enumerate(configs):
-        groups.setdefault(tuple(str(config.get(key)) for key in ("task", "data.split", "arch")), []).append(number)
-    return list(groups.values())
-
-
 def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
-    """Return, of each experiment, the settings that distinguish it, or else that it is outdated, its data or its hash.
+    """Return, of each experiment, the settings that distinguish it, or else that it is outdated, or its hash.
 
     Each is given by one of its runs. What is off by default (0 or empty) is named only where it is on.
     """
@@ -125,7 +111,6 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
     }
     ways: tuple[Callable[[RunRecord], Settings], ...] = (
         lambda run: {OUTDATED: True} if run.outdated() else {},
-        lambda run: {"data": entry.data[:8]} if (entry := last_environment(run.path)) else {},
         lambda run: {"experiment": run.result.experiment[:8]},
     )
     for describe in ways:
@@ -140,21 +125,14 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
 
 
 def differing(condition: Condition) -> set[str]:
-    """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`.
-
-    A run records its settings that are not defaults. Of one that does not, only the settings that the preset names can
-    be compared; `UNRECORDED` stands for the others.
-    """
+    """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`."""
     c = condition
     try:
-        tree = presets.preset(c.task, c.arch, c.preset)
-    except UserError:
+        expected = flatten(merge(presets.preset(c.task, c.arch, c.preset), {"data": {"split": c.split}}))
+    except UserError:  # a preset that is gone
         return set()
-    expected = flatten(merge(tree, {"data": {"split": c.split}}))
-    recorded = c.runs[0].recorded if c.runs else c.diverged[0].recorded if c.diverged else None
-    others = {key for key in recorded or {UNRECORDED: None} if "." in key and key not in expected}
-    changed = {key for key, value in expected.items() if "." in key and c.config.get(key) != value}
-    return (others | changed) - IMPLIED
+    keys = [key for key, value in expected.items() if c.config.get(key) != value]
+    return {key for key in (*keys, *(c.changed.keys() - expected)) if "." in key} - IMPLIED
 
 
 def distance(condition: Condition, named: Collection[str] = ()) -> tuple[Any, ...]:
@@ -167,11 +145,6 @@ def distance(condition: Condition, named: Collection[str] = ()) -> tuple[Any, ..
     return len(differing(condition).difference(named)), outdated, -len(runs), condition.label
 
 
-def closest(conditions: Sequence[Condition], named: Collection[str] = ()) -> Condition:
-    """Return the condition of the smallest `distance`."""
-    return conditions[0] if len(conditions) == 1 else min(conditions, key=lambda one: distance(one, named))
-
-
 def preset_text(condition: Condition, beside_label: bool = False) -> str:
     """Return the preset with the settings that differ from it: `preset default with dropout=0.1`.
 
@@ -180,10 +153,6 @@ def preset_text(condition: Condition, beside_label: bool = False) -> str:
     keys = differing(condition) - (LANGUAGES if condition.corpus else set())
     keys -= {*condition.settings} if beside_label else set()
     # a setting that the config lacks is newer than the run, which had its default
-    parts = [
-        "unrecorded settings" if key == UNRECORDED else f"{short_key(key)}={condition.config.get(key, MISSING)}"
-        for key in sorted(keys)
-    ]
-    shown = parts if beside_label else parts[:MAX_LISTED]
-    more = f" and {len(parts) - len(shown)} more" if len(parts) > len(shown) else ""
-    return f"preset {condition.preset}" + (f" with {', '.join(shown)}" if shown else "") + more
+    settings = {key: condition.config.get(key, MISSING) for key in sorted(keys)}
+    shown = text(settings, ", ", most=1000 if beside_label else MAX_LISTED)
+    return f"preset {condition.preset}" + (f" with {shown}" if shown else "")

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from tfstudy.analysis.labels import Condition, closest, differing
+from tfstudy.analysis.labels import Condition, differing, distance
 from tfstudy.analysis.stats import LEVEL, Interval, clipped, t_quantile, welch
 from tfstudy.analysis.summary import mean_interval, resolution
 from tfstudy.config.trees import configs
@@ -80,14 +80,11 @@ class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """The value with its kind and spread: `69.2 ± 8.2`, `about 5`, `< 1.5`, `best of 10: 99.3`."""
         prefix = {"approximate": "about ", "upper_bound": "< ", "lower_bound": "> ", "median": "median ", "max": "max "}
-        start = f"best of {self.best_of or '?'}: " if self.value_kind == "best" else prefix.get(self.value_kind, "")
+        start = f"best of {self.best_of}: " if self.value_kind == "best" else prefix.get(self.value_kind, "")
         spread = f" ± {self.spread:g}" if self.spread is not None else ""
-        ends = (
-            f" ({self.spread_low:g} to {self.spread_high:g})"
-            if not spread and self.spread_low is not None and self.spread_high is not None
-            else ""
-        )
-        return f"{start}{self.printed}{spread}{ends}"
+        if not spread and self.spread_low is not None:
+            spread = f" ({self.spread_low:g} to {self.spread_high:g})"
+        return f"{start}{self.printed}{spread}"
 
     @property
     def standard_error(self) -> float | None:
@@ -261,29 +258,27 @@ def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> FigureVerdi
     Of several conditions it is a current one with most seeds.
     """
     place = (figure.task, figure.split, figure.test, "", figure.family)
-    same_examples = [c for c in conditions if (c.task, c.split, c.test, c.tag, c.arch) == place]
-    own = [condition for condition in same_examples if has_settings(figure, condition)]
+    own = [c for c in conditions if (c.task, c.split, c.test, c.tag, c.arch) == place and has_settings(figure, c)]
     if not own:
         return FigureVerdict(NOT_RUN, f"no run with the preset {figure.preset}")
-    condition = closest(own)
+    condition = min(own, key=distance)
     each_seed = condition.values.get(figure.metric, {})
     ours, n = mean_interval(each_seed, figure.metric, condition.wilson), len(each_seed)
     spread = max(variance(each_seed.values()) if n > 1 else 0.0, resolution(condition) ** 2 / 12)  # at least rounding
     half = half_width(spread, n, figure.standard_error or 0.0, figure.n or 1)
-    mean, least = ours.mean - figure.value, minimum_seeds(figure.split)
-    verdict = OPEN if condition.diverged or n < least else decide(abs(mean), half)
-    why = {AGREES: f"within {TOLERANCE:g} points", OPEN: f"{n} of at least {least} seeds" * (n < least)}
-    why[DIFFERS] = f"{'higher' if mean > 0 else 'lower'} than a replication"
-    at_end = any(abs(ours.mean - end) <= TOLERANCE and abs(figure.value - end) <= TOLERANCE for end in (0, 100))
-    unknown = "theirs has no standard error" if figure.standard_error is None else ""
-    reasons = [
-        f"{len(condition.diverged)} diverged, and the mean would only be over the other runs"
-        * bool(condition.diverged),
-        why[verdict],
-        # networks that share nothing agree there
-        f"both near {0 if ours.mean < 50 else 100}: this says little" * (verdict == AGREES and at_end),
-        KINDS.get(figure.value_kind, unknown),
-    ]
+    mean, least, lost = ours.mean - figure.value, minimum_seeds(figure.split), len(condition.diverged)
+    verdict = OPEN if lost or n < least else decide(abs(mean), half)
+    reasons = [f"{lost} diverged, and the mean would only be over the other runs"] * bool(lost)
+    if verdict == DIFFERS:
+        reasons.append(f"{'higher' if mean > 0 else 'lower'} than a replication")
+    elif verdict == AGREES:
+        reasons.append(f"within {TOLERANCE:g} points")
+        near = [end for end in (0, 100) if max(abs(ours.mean - end), abs(figure.value - end)) <= TOLERANCE]
+        reasons += [f"both near {end}: this says little" for end in near]  # networks that share nothing agree there
+    elif n < least:
+        reasons.append(f"{n} of at least {least} seeds")
+    unknown = ["theirs has no standard error"] * (figure.standard_error is None)
+    reasons += [KINDS[figure.value_kind]] if figure.value_kind in KINDS else unknown
     ends = (mean - half, mean + half) if n > 1 else (math.nan, math.nan)
     difference = clipped(Interval(mean, *ends, n, "Welch" if figure.standard_error else "t"), -100)
-    return FigureVerdict(verdict, "; ".join(filter(None, reasons)), condition, ours, difference)
+    return FigureVerdict(verdict, "; ".join(reasons), condition, ours, difference)

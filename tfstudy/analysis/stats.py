@@ -67,7 +67,7 @@ def interval(values: Values) -> Interval:
 
     The interval of equal values has no width: their uncertainty lies within the runs (`tfstudy.tasks.scoring.wilson`).
     """
-    return Interval(*_student(finite(values), 0.0)[:3], len(values), "t")
+    return Interval(*against(values, 0.0)[:3], len(values), "t")
 
 
 def clipped(measured: Measured, low: float = 0.0, high: float = 100.0) -> Measured:
@@ -106,14 +106,6 @@ def log_fit(x: Values, y: Values) -> Fit:
     return Fit(float(fit.intercept), slope, slope - half, slope + half)
 
 
-def finite(values: Values) -> NDArray[np.float64]:
-    """Return the values as an array; `ValueError` if one is not finite."""
-    x = np.asarray(values, dtype=float)
-    if not np.isfinite(x).all():
-        raise ValueError(f"values must be finite, got {list(values)}")
-    return x
-
-
 def t_quantile(share: float, degrees: float) -> float:
     """Return a quantile of Student's t distribution (`scipy.special` imports ten times as fast as `scipy.stats`)."""
     from scipy.special import stdtrit
@@ -137,7 +129,7 @@ def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0
     `resolution` is what one example is worth: results are rounded to it, so that a standard deviation is at least that
     of rounding (resolution / sqrt 12), and equal results have a test too.
     """
-    x, y = finite(first), finite(second)
+    x, y = np.asarray(first, float), np.asarray(second, float)
     if paired:
         return _student(x - y, resolution / math.sqrt(6))._replace(method="paired t")
     n, fewer = len(x) + len(y), min(len(x), len(y))
@@ -155,14 +147,13 @@ def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0
 
 def not_compared(first: Values, second: Values, reason: str) -> Difference:
     """Return the difference of two means that is not tested, with the reason."""
-    x, y = finite(first), finite(second)
-    mean = float(x.mean() - y.mean()) if min(len(x), len(y)) else math.nan
-    return Difference(mean, math.nan, math.nan, math.nan, len(x) + len(y), math.nan, "Welch", reason)
+    mean = float(np.mean(first) - np.mean(second)) if min(len(first), len(second)) else math.nan
+    return Difference(mean, math.nan, math.nan, math.nan, len(first) + len(second), math.nan, "Welch", reason)
 
 
 def against(values: Values, bound: float, resolution: float = 0.0) -> Difference:
-    """Return the mean minus a bound, by Student's t test."""
-    return _student(finite(values) - bound, resolution / math.sqrt(12))
+    """Return the mean minus a bound, by Student's t test; see `compare` for `resolution`."""
+    return _student(np.asarray(values, float) - bound, resolution / math.sqrt(12))
 
 
 def _student(x: NDArray[np.float64], rounding: float) -> Difference:

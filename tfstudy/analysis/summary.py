@@ -1,7 +1,7 @@
-"""Conditions and how they compare: frames made of `tfstudy.analysis.frame.tidy`.
+"""Conditions and how they compare: frames made of `tfstudy.analysis.frame.run_rows`.
 
 A condition is all runs with the same configuration except the seed, evaluated on one test set: one row of a table, and
-a groupby of the frame of runs by experiment, test set and value of a tag. Every two conditions on the same examples,
+a group of the rows of runs by experiment, test set and value of a tag. Every two conditions on the same examples,
 with the same amount of training data, are compared over seeds. All comparisons of a study are one family of tests, so
 that its tables, figures and report, and the claims that compare two of its conditions, show the same q and interval.
 """
@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels, stats
-from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, tidy
+from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, run_rows
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import Difference, Interval
 from tfstudy.errors import one_of
@@ -40,60 +40,59 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
     `tag`, `value`; `arch`, `preset`, `settings` (what distinguishes it from others with the same names, by key),
     `experiment`, `label` (unique on the same examples), `preset_label`, `split_label`; `place` (what identifies the
     examples), `amount` (of training data), `family` (both: conditions of one family are compared), `key` (unique among
-    all studies); `runs` (finished, by seed), `diverged`, `config` (of one of them, with dotted keys), `study` (its
-    folder), `parameters`, `seconds` (of training, the median), `L90`, `L50`, `count` (of examples; `counts` if runs
-    differ), `wilson` (the interval within the first run).
+    all studies); `runs` (finished, by seed), `diverged`, `config` and `changed` (its settings other than defaults, both
+    by dotted key), `study` (its folder), `parameters`, `seconds` (of training, the median), `L90`, `L50`, `count` (of
+    examples; `counts` if runs differ), `wilson` (the interval within the first run).
 
     `values` has each metric in percent by seed, with `diverged` (100 or 0) among them. Of the main metric (see
     `main_metrics`) there are `metric`, `each_seed`, and the `mean` with its 95 % interval `low`, `high` by the method
     `interval`. nan is what is unknown.
     """
     runs = list(runs)
-    named: dict[tuple[str, ...], dict[str, RunRecord]] = {}  # the first run of each experiment with a readable config
+    first: dict[str, RunRecord] = {}  # of each experiment
     digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names
     for run in runs:
         r = run.result
-        own = named.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or DEFAULT), {})
-        if not own.setdefault(r.experiment, run).config:
-            own[r.experiment] = run
-        for test, scores in r.splits.items():
-            digests.setdefault((r.task, r.split, r.corpus, test), set()).add(scores.examples)
-    names = {hash_: names for names, own in named.items() for hash_ in own}
+        first.setdefault(r.experiment, run)
+        for test, scores in r.splits.items():  # records of older code have no digest
+            digests.setdefault((r.task, r.split, r.corpus, test), set()).update(filter(None, [scores.examples]))
+    named: dict[tuple[str, ...], dict[str, RunRecord]] = {}
+    for hash_, run in first.items():
+        r = run.result
+        named.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or DEFAULT), {})[hash_] = run
     settings = {hash_: one for own in named.values() for hash_, one in labels.distinguishing(own).items()}
-    frame = tidy(runs, by)
-    frame = frame[frame["role"] == "test"] if len(frame) else frame
-    columns = list(frame.columns)
-    measured = columns[columns.index("n") + 1 : columns.index("low")] if columns else []
-    cells = {name: frame[name].tolist() for name in ("record", "seed", "n", "low", "high", *measured) if columns}
-    keys = ["experiment", "scored_on", *(["value"] if by else [])]
+    names = {hash_: dict(zip(NAMES, names, strict=True)) for names, own in named.items() for hash_ in own}
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for one in run_rows(runs, by):
+        if one["role"] == "test":
+            groups.setdefault((one["experiment"], one["scored_on"], one["value"]), []).append(one)
     rows = []
-    groups: dict[Any, Any] = frame.groupby(keys, sort=False).indices if columns else {}
-    for (hash_, test, *value), places in groups.items():
-        records = [cells["record"][i] for i in places]
-        finished = [run for run in records if run.finished]
-        # records of older code have no digest
-        several = len(digests.get((*names[hash_][:3], test), set()) - {""}) > 1
+    for (hash_, test, value), members in groups.items():
+        records, scored = [one["record"] for one in members], [one for one in members if one["n"]]
+        finished, r = [run for run in records if run.finished], first[hash_].result
         examples = [run.result.splits[test].examples for run in finished if test in run.result.splits]
-        first = next((i for i in places if cells["n"][i]), None)
-        row = dict(zip(NAMES, names[hash_], strict=True)) | {
+        several = len(digests.get((r.task, r.split, r.corpus, test), ())) > 1
+        lengths = [run.result.lengths for run in finished if run.result.lengths] if test == "test" and not by else []
+        metrics = dict.fromkeys(name for one in members for name in one["metrics"])
+        row = names[hash_] | {
             "test": test, "examples": next(filter(None, examples), "") if several else "",
-            "tag": by, "value": value[0] if value else "", "settings": settings[hash_], "experiment": hash_,
-            "runs": finished, "diverged": [run for run in records if not run.finished],
-            "config": named[names[hash_]][hash_].config, "study": records[0].study,
+            "tag": by, "value": value, "settings": settings[hash_], "experiment": hash_,
+            "runs": finished, "diverged": [run for run in records if not run.finished], "study": records[0].study,
+            "config": first[hash_].config, "changed": first[hash_].changed,
             "parameters": finished[0].result.parameters if finished else 0,
             "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
-            "count": max(cells["n"][i] for i in places),
-            "counts": {cells["n"][i] for i in places} - {0},
-            "wilson": None if first is None else (cells["low"][first], cells["high"][first]),
+            "L90": length_threshold(lengths, "L90"), "L50": length_threshold(lengths, "L50"),
+            "count": max(one["n"] for one in members), "counts": {one["n"] for one in scored},
+            "wilson": (scored[0]["low"], scored[0]["high"]) if scored else None,
+            "values": {
+                name: {one["seed"]: 100 * one["metrics"][name] for one in members if name in one["metrics"]}
+                for name in metrics
+            } | {DIVERGED: {run.result.seed: 100.0 * (not run.finished) for run in records}},
         }  # fmt: skip
-        row["values"] = {
-            name: {cells["seed"][i]: 100 * cells[name][i] for i in places if cells[name][i] == cells[name][i]}
-            for name in measured
-        } | {DIVERGED: {run.result.seed: 100.0 * (not run.finished) for run in records}}
-        rows.append(row | _labels(row) | _thresholds(row))
+        rows.append(row | _labels(row))
     rows.sort(key=sort_key)
     main = main_metrics(rows, metric)
-    return as_frame([row | of_metric(row, main[row["task"]]) for row in rows])
+    return as_frame(row | of_metric(row, main[row["task"]]) for row in rows)
 
 
 def rows_of(frame: "pd.DataFrame") -> list[Any]:
@@ -116,18 +115,14 @@ def _labels(row: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _thresholds(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return L90 and L50; empty for a condition without lengths, and on other test sets than `test`."""
-    lengths = [run.result.lengths for run in row["runs"] if run.result.lengths]
-    known = not row["tag"] and row["test"] == "test" and lengths
-    return {name: length_threshold(lengths, name) if known else "" for name in ("L90", "L50")}
-
-
 def length_threshold(lengths: Sequence[Lengths], name: str) -> str:
     """Return the median of L90 or L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is.
 
-    The lower median is taken, so that it is known unless half of the seeds reach the longest length below it.
+    The lower median is taken, so that it is known unless half of the seeds reach the longest length below it. Empty
+    without lengths.
     """
+    if not lengths:
+        return ""
     measured = sorted((getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths)
     length, censored = measured[(len(measured) - 1) // 2]
     return "none" if not length else f">={length}" if censored else str(length)
@@ -183,7 +178,7 @@ def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[flo
 def with_metrics(frame: "pd.DataFrame", metrics: Mapping[str, str]) -> "pd.DataFrame":
     """Return the conditions with other main metrics, by task."""
     rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
-    return as_frame([row | of_metric(row, metrics[row["task"]]) for row in rows])
+    return as_frame(row | of_metric(row, metrics[row["task"]]) for row in rows)
 
 
 def mean_of(condition: Condition, metric: str) -> float:
@@ -216,22 +211,18 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows = {row.Index: row for row in rows_of(conditions)}
-    paired_by = {index: (pairing_key(row), row.each_seed.keys()) for index, row in rows.items()}
-    families: dict[tuple[str, ...], list[int]] = {}
-    for index, row in rows.items():
-        families.setdefault(row.family, []).append(index)
-    found = [pair for members in families.values() for pair in combinations(members, 2)]
-    lost = {pair: sum(len(rows[one].diverged) for one in pair) for pair in found}
+    families: dict[tuple[str, ...], list[tuple[Condition, Any]]] = {}
+    for row in rows_of(conditions):
+        families.setdefault(row.family, []).append((row, (pairing_key(row), row.each_seed.keys())))
     out = []
-    for a, b in found:
-        x, y = ([*rows[one].each_seed.values()] for one in (a, b))
-        if lost[a, b]:
-            difference = stats.not_compared(x, y, f"{lost[a, b]} diverged")
-        else:
-            step = max(resolution(rows[a]), resolution(rows[b]))
-            difference = stats.compare(x, y, paired_by[a] == paired_by[b] and len(x) > 1, step)
-        out.append({"first": a, "second": b} | stats.clipped(difference, -100.0)._asdict())
+    for members in families.values():
+        for (a, key), (b, other) in combinations(members, 2):
+            x, y = [*a.each_seed.values()], [*b.each_seed.values()]
+            if lost := len(a.diverged) + len(b.diverged):
+                difference = stats.not_compared(x, y, f"{lost} diverged")
+            else:
+                difference = stats.compare(x, y, key == other and len(x) > 1, max(resolution(a), resolution(b)))
+            out.append({"first": a.Index, "second": b.Index} | stats.clipped(difference, -100.0)._asdict())
     frame = pd.DataFrame(out, columns=["first", "second", *Difference._fields])
     frame["q"] = stats.q_values(frame["p"].to_numpy(float))
     frame["tested"] = frame["q"].notna()
@@ -268,15 +259,9 @@ def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
     Conditions with the same key can be paired by seed. Different architectures share only the order, which does not
     make their results more similar.
     """
-    config = changed_settings(condition)
-    keys = sorted(key for key in config if key.startswith(("data.", "model.")) and key not in NOT_PAIRING)
-    return (("arch", condition.arch), *((key, str(config.get(key))) for key in (*keys, *BATCH_ORDER)))
-
-
-def changed_settings(condition: Condition) -> dict[str, str]:
-    """Return the settings of a condition that differ from their default, as texts."""
-    recorded = next((run.recorded for run in (*condition.runs, *condition.diverged)), None)
-    return {key: str(value) for key, value in condition.config.items() if recorded is None or key in recorded}
+    changed = condition.changed
+    keys = sorted(key for key in changed if key.startswith(("data.", "model.")) and key not in NOT_PAIRING)
+    return (("arch", condition.arch), *((key, str(changed.get(key))) for key in (*keys, *BATCH_ORDER)))
 
 
 def resolution(condition: Condition) -> float:

@@ -14,8 +14,17 @@ import msgspec
 
 from tfstudy.analysis import claim_files
 from tfstudy.analysis.claim_files import METRICS, ROWS, TAKE, Claim, Selector, Statement
-from tfstudy.analysis.claims import NOT_RUN, OPEN, REFUTED, SUPPORTED, gather_evidence, judge, verdict
-from tfstudy.analysis.estimates import Estimate, values_by_seed
+from tfstudy.analysis.claims import (
+    NOT_RUN,
+    OPEN,
+    REFUTED,
+    SUPPORTED,
+    Estimate,
+    gather_evidence,
+    judge,
+    values_by_seed,
+    verdict,
+)
 from tfstudy.analysis.frame import Study, read_studies
 from tfstudy.analysis.stats import EXACT
 from tfstudy.analysis.summary import DIVERGED, rows_of
