@@ -43,13 +43,6 @@ def load_run(path: Path, online: bool, quiet: bool) -> "FinishedRun":
         return load(path, online=online)
 
 
-def result_values(path: Path, measured: Any) -> dict[str, Any]:
-    """Return the folder of a run and a record of it as plain values."""
-    import msgspec
-
-    return {"path": str(path), **msgspec.json.decode(msgspec.json.encode(measured))}
-
-
 @app.command()
 def result(
     run: opt.Run,
@@ -128,6 +121,8 @@ def evaluate(
 
     Its record stays as it is, and each reading of a test set is counted.
     """
+    import msgspec
+
     from tfstudy.config.resolve import overrides
     from tfstudy.config.trees import flatten
 
@@ -138,7 +133,8 @@ def evaluate(
 
     with progress_on_stderr(quiet):
         measured = finished.evaluate(test_set or [], **settings)
-    print_listing(listing(measured)._replace(values=lambda: result_values(path, measured)), format_)
+    values = {"path": str(path), **msgspec.json.decode(msgspec.json.encode(measured))}
+    print_listing(listing(measured)._replace(values=lambda: values), format_)
 
 
 # Measurements

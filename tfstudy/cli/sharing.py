@@ -111,11 +111,12 @@ def pack(
     runs-2.zip and so on. Each file is read back and compared before the run folders are removed.
     """
     from tfstudy.report.markup import plural
+    from tfstudy.runs.find import find_study
     from tfstudy.runs.pack import OPTIONAL, pack_study
 
     for name in without or ():
         one_of("part of a run", name, OPTIONAL, "--without")
-    folder = _folder(study, results)
+    folder = find_study(results, study)
     packed = pack_study(folder, without or ())
     reasons: dict[str, list[Path]] = {}
     for path, reason in packed.kept:
@@ -128,14 +129,3 @@ def pack(
         print(f"{folder}: {plural(packed.removed, 'folder')} of packed runs removed")
     else:
         print(f"{folder}: nothing to pack")
-
-
-def _folder(study: str, results: Path) -> Path:
-    """Return the folder of a study; `UserError` if there is none, or if a run or the folder of all results is named."""
-    from tfstudy.runs.files import RUN
-    from tfstudy.runs.find import find_study, studies, study_folder
-
-    folder = study_folder(study, results) if study else find_study(results, study)
-    if folder.resolve() == results.resolve() or RUN.fullmatch(folder.name):
-        raise UserError(f"{folder} is not a study; choose one of: {', '.join(studies(results))}")
-    return folder

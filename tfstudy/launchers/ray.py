@@ -63,8 +63,7 @@ class Ray(Executor):
 
     def describe(self) -> str:
         cluster = f"Ray at {self._address}" if self._address else "Ray, started on this machine"
-        runs = f"{self.max_parallel} runs in parallel"
-        return f"{cluster}, {runs}, each with 1 CPU and {self._gpus:g} GPUs"
+        return f"{cluster}, {self.max_parallel} runs in parallel, each with 1 CPU and {self._gpus:g} GPUs"
 
     def has_room(self, exclusive: bool) -> bool:
         if exclusive and not self._cuda:  # a whole GPU is asked of Ray
