@@ -2,7 +2,6 @@
 
 import contextlib
 import runpy
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,12 @@ import pytest
 from tests.commands import tfstudy
 from tests.committed import ROOT
 from tests.example_tables import rows as conditions
+from tests.interrupted_runs import command
 from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished
 
-SETTINGS = {"data.train_examples": 60, "data.eval_examples": 10, "model.dim": 8, "model.hidden": 8, "train.steps": 2,
-            "train.warmup_steps": 1}  # fmt: skip
-COMMAND = ["--arch", "lstm", "--accelerator", "cpu", *(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}"))]
 REASON = "training version 1, now 2"
 DATA = ROOT.parent / "shared" / "data"
 FILES = {
@@ -27,21 +24,6 @@ FILES = {
     "inflection": "pairs/sigmorphon-2022",
 }
 DOCUMENTS = runpy.run_path(str(ROOT / "results" / "update.py"))
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory) -> Path:
-    """The results of a study with two seeds."""
-    results = tmp_path_factory.mktemp("study") / "results"
-    for seed in "01":
-        assert tfstudy("run", "copying", *COMMAND, "--seed", seed, "--study", "mine", "--results", results) == 0
-    return results
-
-
-@pytest.fixture(autouse=True)
-def _here(study, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(study, "results")
 
 
 @pytest.fixture
@@ -56,29 +38,25 @@ def show(capsys):
     return show
 
 
-def dry_run(show, seeds: str = "0-1") -> str:
-    return show("grid", "--task", "copying", *COMMAND, "--seed", seeds, "--study", "mine", "--dry-run")
-
-
-def rows() -> dict[str, int]:
-    """The rows of the table on the test set `test`: the number of their seeds, by preset and settings."""
-    found = conditions(Path("results/mine"))
-    return {row.preset_label: len(row.runs) for row in found if row.test == "test"}
-
-
-def test_all_four_report_runs_made_before_a_version_was_raised_and_never_in_one_row_with_newer_ones(show, monkeypatch):
+def test_all_four_report_runs_made_before_a_version_was_raised_and_never_in_one_row_with_newer_ones(
+    show, finished, monkeypatch
+):
+    for seed in "01":
+        finished("lstm", "--seed", seed, study="mine")
+    grid = ["grid", "--task", "reverse", *command()[2:], "--seed", "0-1", "--study", "mine", "--dry-run"]
     monkeypatch.setattr("tfstudy.training.version.VERSION", 2)
-    for finished in (0, 1):  # of the current version
-        planned = dry_run(show)
-        assert f"2 runs, {finished} finished" in planned
+    for newer in (0, 1):  # of the current version
+        planned = show(*grid)
+        assert f"2 runs, {newer} finished" in planned
         assert f"2 finished runs are outdated: {REASON}" in planned
-        assert f"2 of {2 + finished} finished runs are outdated: {REASON}" in show("status", "mine")
+        assert f"2 of {2 + newer} finished runs are outdated: {REASON}" in show("status", "mine")
         assert f"outdated: {REASON}" in show("table", "mine")
-        if not finished:
+        if not newer:
             for path in Path("results").glob("mine/*/*/s*"):
                 assert f"outdated:\n  {REASON}" in show("result", path, "--changes")
-            show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
-    assert rows() == {"default": 1, "default outdated": 2}
+            show(*command(), "--seed", "0", "--study", "mine")
+    found = [row for row in conditions(Path("results/mine")) if row.test == "test"]
+    assert {row.preset_label: len(row.runs) for row in found} == {"default": 1, "default outdated": 2}
     assert "default outdated" in show("table", "mine")
 
 

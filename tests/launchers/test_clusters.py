@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -142,75 +141,32 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
     return value
 
 
-class Nodes:
-    """A cluster of two nodes with one CPU each; `environment` is required to join it."""
-
-    def __init__(self, folder: Path) -> None:
-        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.urandom(32).hex()}
-        self.environment = {"RAY_USAGE_STATS_ENABLED": "0", **token}
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address, self.log = f"127.0.0.1:{port}", folder / "nodes.log"
-        head = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
-        self.processes = [self._start(head)]
-        wait_for(lambda: answers("127.0.0.1", port))
-        self.processes.append(self._start([f"--address={self.address}"]))
-        wait_for(lambda: len(self.raylets()) == 2)
-
-    def _start(self, words: list[str]) -> "subprocess.Popen[bytes]":
-        options = ["--block", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=100000000"]
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1"]
-        environment = os.environ | self.environment
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [*command, *words, *options], env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def raylets(self) -> list[int]:
-        pids = [process.pid for process in self.processes]
-        raylets = processes(
-            lambda number: program(number).endswith("/raylet") and any(within(number, pid) for pid in pids)
-        )
-        return sorted(raylets, key=lambda number: [within(number, pid) for pid in pids].index(True))
-
-    def stop(self) -> None:
-        for process in reversed(self.processes):
-            process.terminate()
-        for process in self.processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(20)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def answers(host: str, port: int) -> bool:
-    with contextlib.suppress(OSError):
-        socket.create_connection((host, port), 1).close()
-        return True
-    return False
-
-
 @pytest.fixture
-def nodes() -> Iterator[Nodes]:
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:  # sockets need short paths
-        nodes = Nodes(Path(folder))
-        try:
-            yield nodes
-        finally:
-            nodes.stop()
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster of two nodes with one CPU each, of which `lost` is the second."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", os.urandom(32).hex())
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": 100_000_000}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    cluster.lost = cluster.add_node(**node)
+    try:
+        yield cluster
+    finally:
+        cluster.shutdown()
 
 
 @needs_ray
+@pytest.mark.filterwarnings("ignore")  # of Ray, which this process imports
 def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(nodes, local, tmp_path):
     words = grid(tmp_path, "--launcher", "ray")
-    process = start(words, RAY_ADDRESS=nodes.address, **nodes.environment)
+    process = start(words, RAY_ADDRESS=nodes.address)
     try:
-        lost = nodes.raylets()[1]
-        run, path = unfinished_run(tmp_path, lambda number: within(number, lost))
-        kill(nodes.processes[1].pid)
-        kill(lost)
+        raylet = nodes.lost.all_processes["raylet"][0].process.pid
+        run, path = unfinished_run(tmp_path, lambda number: within(number, raylet))
+        nodes.remove_node(nodes.lost, allow_graceful=False)
         wait_for(lambda: run not in runs(tmp_path), 30)
         out = output_of(process)
     finally:

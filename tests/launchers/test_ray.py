@@ -24,13 +24,10 @@ class MemoryGoneError(LostError):
     """Ray's OutOfMemoryError."""
 
 
-class Cluster:
-    """As much of Ray as the executor uses: living nodes, and tasks that end with these results, in turn."""
+class Cluster(SimpleNamespace):
+    """As much of Ray as the executor uses: nodes with CPUs and GPUs, and tasks that end with these results, in turn."""
 
     exceptions = SimpleNamespace(OutOfMemoryError=MemoryGoneError, RayError=LostError)
-
-    def __init__(self, *ends, nodes=((4.0, 1.0),)):
-        self.ends, self.asked, self.down, self.living = list(ends), [], False, nodes
 
     def remote(self, function):
         def options(**needs):
@@ -55,16 +52,17 @@ class Cluster:
         return end
 
     def shutdown(self):
-        self.down = True
+        self.living = ()
 
 
 @pytest.fixture
 def on_ray(monkeypatch):
-    def executor(cluster: Cluster, per_device: str = "auto", **options) -> Ray:
+    def on_ray(*ends, nodes=((4.0, 1.0),), per_device="auto", **options):
+        cluster = Cluster(ends=[*ends], living=nodes, asked=[])
         monkeypatch.setattr(rays, "_joined", lambda address: cluster)
-        return Ray(ExecutorSettings(per_device, options=RunOptions(**options)))
+        return Ray(ExecutorSettings(per_device, options=RunOptions(**options))), cluster
 
-    return executor
+    return on_ray
 
 
 @pytest.mark.parametrize(
@@ -76,8 +74,7 @@ def on_ray(monkeypatch):
     ],
 )
 def test_a_run_asks_for_a_share_of_a_gpu_or_for_whole_devices(on_ray, asked, parallel, shared, exclusive):
-    cluster = Cluster(nodes=((16.0, 2.0), (4.0, 0.0)))
-    executor = on_ray(cluster, **asked)
+    executor, cluster = on_ray(nodes=((16.0, 2.0), (4.0, 0.0)), **asked)
     assert executor.max_parallel == parallel
     executor.start(JOB, False)
     executor.start(JOB, True)
@@ -87,21 +84,19 @@ def test_a_run_asks_for_a_share_of_a_gpu_or_for_whole_devices(on_ray, asked, par
 
 
 @pytest.mark.parametrize(
-    ("asked", "gpus", "message"),
+    ("asked", "message"),
     [
-        ({"accelerator": "cuda"}, 0.0, "no node of the Ray cluster has a GPU"),
-        ({"per_device": "2", "accelerator": "cpu"}, 2.0, "--per-device needs GPUs on Ray"),
+        ({"accelerator": "cuda"}, "no node of the Ray cluster has a GPU"),
+        ({"per_device": "2"}, "--per-device needs GPUs on Ray"),
     ],
 )
-def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, gpus, message):
-    cluster = Cluster(nodes=((8.0, gpus), (4.0, 0.0)))
+def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, message):
     with pytest.raises(UserError, match=message):
-        on_ray(cluster, **asked)
-    assert cluster.down
+        on_ray(nodes=((8.0, 0.0),), **asked)
 
 
 def test_a_job_ends_with_its_code_or_with_what_ray_says(on_ray):
-    executor = on_ray(Cluster((SUCCEEDED, ""), MemoryGoneError(), LostError("the worker died\nits node was lost")))
+    executor, _ = on_ray((SUCCEEDED, ""), MemoryGoneError(), LostError("the worker died\nits node was lost"))
     ends = []
     for _ in range(3):
         executor.start(JOB, False)

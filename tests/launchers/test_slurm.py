@@ -1,5 +1,6 @@
 """What is submitted to Slurm, and what a job does on its node; `test_clusters.py` starts a real cluster."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -23,28 +24,6 @@ SLURM = (*GRID, "--launcher", "slurm")
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def test_the_options_become_parameters_of_submitit():
-    words = ("partition=gpu", "time=30", "mem=16G", "cpus-per-task=8", "array-parallelism=7", "exclusive")
-    words += ("setup=module load cuda/12.8", "setup=export A=1", "comment=a b=c")
-    assert parameters(words, RunOptions(accelerator="cuda")) == {
-        "name": "tfstudy",
-        "timeout_min": 30,
-        "cpus_per_task": 8,
-        "slurm_array_parallelism": 7,
-        "slurm_setup": ["module load cuda/12.8", "export A=1"],
-        "slurm_additional_parameters": {
-            "requeue": True,
-            "gres": "gpu:1",
-            "partition": "gpu",
-            "mem": "16G",
-            "exclusive": True,
-            "comment": "a b=c",
-        },
-    }
-    own = parameters(("gres=shard:1",), RunOptions(accelerator="cuda"))
-    assert own["slurm_additional_parameters"] == {"requeue": True, "gres": "shard:1"}
 
 
 @pytest.mark.parametrize(
@@ -80,21 +59,33 @@ def test_all_unfinished_runs_are_one_array_and_the_command_ends(tmp_path, monkey
     executable(tmp_path / "bin" / "sbatch", f"cp $1 {tmp_path}/script; echo Submitted batch job 4711")
     executable(tmp_path / "bin" / "srun", "")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    words = ("--slurm", "time=30", "--slurm", "setup=module load x", "--slurm", "nice=9", "--study", "s")
-    assert tfstudy(*SLURM, *words) == 0
+    options = (
+        "partition=gpu",
+        "time=30",
+        "mem=16G",
+        "cpus-per-task=8",
+        "array-parallelism=2",
+        "exclusive",
+        "setup=x y",
+    )
+    words = [word for option in (*options, "setup=x y") for word in ("--slurm", option)]
+    assert tfstudy(*SLURM, *words, "--study", "s") == 0
     assert capsys.readouterr().out.splitlines() == [
         "3 runs submitted to Slurm as job 4711, 0 already finished (results/s)",
         "to watch:  tfstudy status s; squeue --job 4711",
         "to cancel: scancel 4711",
     ]
     script = (tmp_path / "script").read_text()
-    for line in ("--array=0-2%3", "--time=30", "--nice=9", "--requeue", "--cpus-per-task=1"):
-        assert f"#SBATCH {line}\n" in script
-    assert "\nmodule load x\n" in script
+    for line in ("array=0-2%2", "time=30", "mem=16G", "requeue", "cpus-per-task=8", "partition=gpu", "exclusive"):
+        assert f"#SBATCH --{line}\n" in script
+    assert "\nx y\n" in script
+    for words, gres in (((), "gpu:1"), (("gres=shard:1",), "shard:1")):
+        found = parameters(words, RunOptions(accelerator="cuda"))["slurm_additional_parameters"]
+        assert found == {"requeue": True, "gres": gres}
     assert len(list(Path("results/s/.slurm").glob("4711_*_submitted.pkl"))) == 3
     assert Path("results/s/.slurm").stat().st_mode & 0o777 == 0o700
     executable(tmp_path / "bin" / "sbatch", "echo 'sbatch: error: invalid partition specified: gpu' >&2; exit 1")
-    assert tfstudy(*SLURM, *words) == 2
+    assert tfstudy(*SLURM) == 2
     assert capsys.readouterr().err.endswith("--launcher slurm: sbatch: error: invalid partition specified: gpu\n")
 
 
@@ -106,35 +97,25 @@ def test_a_folder_of_pickles_that_others_can_write_is_refused(tmp_path, mode):
         check_private(tmp_path / "study/.slurm")
 
 
-@pytest.fixture
-def end(tmp_path, monkeypatch):
-    """Let a job work, whose executions end so in turn; the ends that are left, what the job says, and its failure."""
-
-    def end(*outcomes):
-        left, job = list(outcomes), Job(str(tmp_path / "results/s/copying-copy/lstm/s0-12345678"), {})
-        monkeypatch.setattr(slurm, "execute", lambda *_: left.pop(0))
-        said = None
-        try:
-            Work(job, ".")()
-        except SystemExit as error:
-            said = error.code
-        return len(left), said, failure_of(open_run(Path(job.path)))
-
-    handler = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize(
+    ("codes", "left", "reason", "attempts"),
+    [
+        ([FAILED, SUCCEEDED], 0, None, 0),
+        ([FAILED, OUT_OF_MEMORY, SUCCEEDED], 1, "out of memory", 2),
+        ([REFUSED, SUCCEEDED], 1, "refused: see its log", 1),
+        ([BUSY, SUCCEEDED], 1, None, 0),  # it runs in another job
+    ],
+)
+def test_a_run_that_fails_is_retried_once_in_its_job_and_then_says_why_in_its_folder(
+    codes, left, reason, attempts, tmp_path, monkeypatch
+):
+    job = Job(str(tmp_path / "results/s/copying-copy/lstm/s0-12345678"), {})
+    monkeypatch.setattr(slurm, "execute", lambda *_: (codes.pop(0), ""))
     monkeypatch.setattr(slurm, "SIGNAL_DELAY", 0.0)
-    yield end
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit, match=f"s0-12345678 failed: {reason}") if reason else contextlib.nullcontext():
+        Work(job, ".")()
     signal.signal(signal.SIGTERM, handler)
-
-
-def test_a_run_that_fails_is_retried_once_in_its_job_and_then_says_why_in_its_folder(end):
-    assert end((FAILED, "ValueError"), (SUCCEEDED, "")) == (0, None, None)
-    left, said, failure = end((FAILED, "ValueError"), (OUT_OF_MEMORY, ""), (SUCCEEDED, ""))
-    assert (left, failure.reason, failure.attempts) == (1, "out of memory", 2)
-    assert said.endswith("s0-12345678 failed: out of memory")
-
-
-def test_a_refused_run_is_not_tried_again_and_a_run_of_another_job_is_no_failure(end):
-    assert end((BUSY, ""), (SUCCEEDED, "")) == (1, None, None)
-    left, said, failure = end((REFUSED, "unknown key"), (SUCCEEDED, ""))
-    assert (left, failure.reason, failure.attempts) == (1, "unknown key", 1)
-    assert said
+    failure = failure_of(open_run(Path(job.path)))
+    assert (failure and failure.reason, failure.attempts if failure else 0) == (reason, attempts)
+    assert len(codes) == left
