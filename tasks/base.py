@@ -164,6 +164,10 @@ class Task(ABC):
         """Return lines on the data that a user should read before training, such as what was left out of train."""
         return ()
 
+    def preset_warning(self, preset: str) -> str:
+        """Return a line if a preset is meant for another amount of data; empty if not, or if that is not known."""
+        return ""
+
     def signatures(self) -> Mapping[str, str]:
         """Return the signatures of metrics, such as sacreBLEU's."""
         return {}

@@ -34,7 +34,6 @@ from functools import partial
 from random import Random
 from typing import ClassVar, NamedTuple
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
@@ -107,30 +106,22 @@ def stack_manipulation(random: Random, length: int) -> Drawn:
     return Drawn(source, tuple(reversed(stack)))
 
 
-class Expression(NamedTuple):
-    """An expression of one-character symbols and its value modulo 5."""
-
-    text: str
-    value: int
-
-
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
-def expression(random: Random, length: int, operators: str) -> Expression:
+def expression(random: Random, length: int, operators: str) -> tuple[str, int]:
     """Draw from the paper's grammar: `d`, `-d`, `(d)` or `(-d)` up to four symbols, else `(left operator right)`.
 
-    The length of `left` is uniform over all lengths that leave a symbol for `right`.
+    The length of `left` is uniform over all lengths that leave a symbol for `right`. The value is modulo 5.
     """
     if length < 5:
-        digit = random.choice(DIGITS)
-        text = f"-{digit}" if length % 2 == 0 else digit
-        value = -int(digit) if length % 2 == 0 else int(digit)
-        return Expression(text if length < 3 else f"({text})", value % MODULUS)
+        digit, minus = random.choice(DIGITS), "-" * (length % 2 == 0)
+        text = minus + digit
+        return text if length < 3 else f"({text})", int(text) % MODULUS
     cut = random.randint(1, length - 4)
-    left, right = expression(random, cut, operators), expression(random, length - 3 - cut, operators)
+    (left, a), (right, b) = expression(random, cut, operators), expression(random, length - 3 - cut, operators)
     sign = random.choice(operators)
-    return Expression(f"({left.text}{sign}{right.text})", OPERATIONS[sign](left.value, right.value) % MODULUS)
+    return f"({left}{sign}{right})", OPERATIONS[sign](a, b) % MODULUS
 
 
 def modular_arithmetic_brackets(random: Random, length: int) -> Drawn:
@@ -154,11 +145,6 @@ def missing_duplicate(random: Random, length: int) -> Drawn:
     return Drawn(tuple(source), (twice[position],))
 
 
-def little_endian(number: int, digits: int = 1) -> str:
-    """Return binary digits, the least significant first, padded with zeros at the end to `digits`."""
-    return f"{number:0{digits}b}"[::-1]
-
-
 def binary(sign: str, random: Random, length: int) -> Drawn:
     """Draw two positive numbers, least significant digit first; operands may end with zeros, the result may not.
 
@@ -167,8 +153,8 @@ def binary(sign: str, random: Random, length: int) -> Drawn:
     digits = random.randint(1, length - 2)
     others = length - 1 - digits
     first, second = random.randint(1, 2**digits - 1), random.randint(1, 2**others - 1)
-    source = little_endian(first, digits) + sign + little_endian(second, others)
-    return Drawn(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
+    source = f"{first:0{digits}b}"[::-1] + sign + f"{second:0{others}b}"[::-1]
+    return Drawn(tuple(source), tuple(f"{OPERATIONS[sign](first, second):b}"[::-1]))
 
 
 def compute_sqrt(random: Random, length: int) -> Drawn:
@@ -186,10 +172,6 @@ class Problem(NamedTuple):
     first: int = 1
     step: int = 1
 
-    def has(self, length: int) -> bool:
-        """Return whether sources of this length exist."""
-        return length >= self.first and (length - self.first) % self.step == 0
-
 
 PROBLEMS = {
     # the symbol changes an odd number of times if and only if the last differs from the first
@@ -197,13 +179,11 @@ PROBLEMS = {
                           of_string(lambda bits: parity(bits[0] != bits[-1]))),
     "parity": Problem(REGULAR, "whether the number of 1s is even or odd",
                       of_string(lambda bits: parity(bits.count("1") % 2 == 1))),
-    "cycle_navigation": Problem(REGULAR, "the final position after moves on a cycle of five positions",
-                                cycle_navigation),
+    "cycle_navigation": Problem(REGULAR, "the position after moves on a cycle of five positions", cycle_navigation),
     "modular_arithmetic": Problem(REGULAR, "the value modulo 5 of a sum without brackets, of odd length",
                                   modular_arithmetic, step=2),
     "reverse_string": Problem(CONTEXT_FREE, "the string in reverse order", of_string(lambda bits: bits[::-1])),
-    "stack_manipulation": Problem(CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom",
-                                  stack_manipulation),
+    "stack_manipulation": Problem(CONTEXT_FREE, "the stack after some actions, from top to bottom", stack_manipulation),
     "modular_arithmetic_brackets": Problem(CONTEXT_FREE, "the value modulo 5 of a bracketed expression",
                                            modular_arithmetic_brackets),
     "solve_equation": Problem(CONTEXT_FREE, "the unknown of an equation modulo 5", solve_equation, first=3),
@@ -234,19 +214,10 @@ class Chomsky(Generated):
 
     config: Config
 
-    def check(self) -> None:
-        super().check()
+    def lengths(self) -> range:
         problem = PROBLEMS[self.config.split]
-        for number, span in enumerate(self.all_spans):
-            if not any(map(problem.has, range(span.first, span.last + 1))):
-                key = "test_length" if number else "train_length"
-                lengths = ", ".join(str(problem.first + problem.step * number) for number in range(3))
-                raise UserError(
-                    f"data.{key} {span} contains no length of '{self.config.split}', whose lengths are {lengths}, ..."
-                )
+        return range(problem.first, 10_000, problem.step)
 
-    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+    def draw(self, random: Random, length: int, split: str) -> Drawn:
         problem = PROBLEMS[self.config.split]
-        if not problem.has(length):
-            return None
         return problem.draw(random, length)._replace(tags={"level": problem.level})

@@ -31,7 +31,6 @@ class FlipFlop(Generated):
         "all_reads": "the bits of all reads, in order",
         "last_read": "one bit: the last instruction reads",
     }
-    min_length = 2
 
     class Config(GeneratedConfig):
         split: str = "all_reads"
@@ -40,6 +39,9 @@ class FlipFlop(Generated):
         ignored: float = Field(0.8, ge=0, lt=1, description="share of ignored instructions in training")
 
     config: Config
+
+    def lengths(self) -> range:
+        return range(2, 10_000)
 
     def extra_tests(self) -> Sequence[str]:
         return tuple(IGNORED)

@@ -3,16 +3,13 @@
 A subclass implements `draw`, which draws one example of a given length. This class adds the splits: train, validation
 and test over the train lengths, one test split per further range of lengths, and fresh examples of any length. `length`
 is the size that the task scales by, such as the symbols of a string or the digits of the larger operand.
-
-A target may start with a scratchpad, the intermediate steps before the answer (Nye et al. 2021, arXiv 2112.00114):
-
-    b a b  ->  odd odd even : even      (parity, `data.scratchpad`)
 """
 
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
 from random import Random
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -20,12 +17,10 @@ from pydantic import BeforeValidator, Field
 
 from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, stable_hash
-from tfstudy.tasks.scoring import exact_match, mean
 
 MAX_MISSES = 2000  # consecutive draws without a new source after which a split counts as complete
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing
 SPANS, ONE_SPAN = "must be lengths such as 5, 1-10 or 11-15,16-20", "must be one range of lengths such as 1-10"
-ANSWER = ":"  # separates the scratchpad from the answer
 
 
 class Drawn(NamedTuple):
@@ -34,7 +29,6 @@ class Drawn(NamedTuple):
     source: Tokens
     target: Tokens
     tags: Mapping[str, Tag] = {}
-    steps: Tokens = ()  # before the answer, for a scratchpad
 
 
 class Span(NamedTuple):
@@ -47,18 +41,18 @@ class Span(NamedTuple):
         return f"{self.first}-{self.last}"
 
 
-def parse_spans(text: str, rule: str = SPANS) -> list[Span]:
-    """Return the spans in text such as `"11-15,20"`; raise `ValueError` with the rule if it has another form."""
+def parse_spans(text: str) -> list[Span]:
+    """Return the spans in text such as `"11-15,20"`; raise `ValueError` if it has another form."""
     parts = text.split(",") if text.strip() else []
     matches = [re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part) for part in parts]
     spans = [Span(int(m[1]), int(m[2] or m[1])) for m in matches if m]
     if len(spans) != len(parts) or any(span.first > span.last for span in spans):
-        raise ValueError(rule)
+        raise ValueError(SPANS)
     return spans
 
 
 def _one_span(value: object) -> str:
-    if len(parse_spans(str(value), ONE_SPAN)) != 1:
+    if "," in str(value) or not parse_spans(str(value)):
         raise ValueError(ONE_SPAN)
     return str(value)
 
@@ -66,11 +60,6 @@ def _one_span(value: object) -> str:
 def _any_spans(value: object) -> str:
     parse_spans(str(value))
     return str(value)
-
-
-def random_number(random: Random, digits: int) -> int:
-    """Draw a uniform number with this number of digits; 0 has one digit."""
-    return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
 LengthRange = Annotated[str, BeforeValidator(_one_span)]
@@ -86,9 +75,6 @@ class GeneratedConfig(TaskConfig):
     eval_examples: int = Field(1000, ge=1, le=10**7, description="maximum examples of validation and each test split")
     repeat_sources: bool = Field(
         False, description="draw train sources with replacement, so that short lengths, which have few, are as frequent"
-    )
-    scratchpad: bool = Field(
-        False, description="write the intermediate steps before the answer, in tasks that have them"
     )
     redraw: bool = Field(
         False, description="draw new train examples, with replacement, for every pass over as many as train_examples"
@@ -109,9 +95,6 @@ class Generated(Task):
     """
 
     Config: ClassVar[type[TaskConfig]] = GeneratedConfig
-    min_length: ClassVar[int] = 1
-    scheme_settings: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # settings that only these split schemes have
-    with_steps: ClassVar[tuple[str, ...]] = ()  # split schemes whose examples have steps for a scratchpad
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
@@ -136,27 +119,23 @@ class Generated(Task):
         """Return names of test splits over the train lengths that `draw` makes different in another respect."""
         return ()
 
+    def lengths(self) -> range:
+        """Return the lengths that exist. Ranges of lengths may start below them, but end at most where these end."""
+        return range(1, 10_000)
+
     def check(self) -> None:
-        """Raise `UserError` for settings of another split scheme, and for ranges of lengths that cannot be drawn."""
-        for key, schemes in self.scheme_settings.items():
-            unset = getattr(self.config, key) == type(self.config).model_fields[key].default
-            if not unset and self.config.split not in schemes:
-                needed = " or ".join(schemes)
-                raise UserError(f"data.{key} needs data.split={needed}, but it is {self.config.split}")
+        """Raise `UserError` for settings that do not fit together, and for ranges of lengths that cannot be drawn."""
         if self.config.curriculum and not self.config.redraw:
             raise UserError(f"data.curriculum={self.config.curriculum:g} needs data.redraw=true")
-        if self.config.scratchpad and self.config.split not in self.with_steps:
-            known = f"data.split={' or '.join(self.with_steps)}" if self.with_steps else "another task"
-            raise UserError(f"data.scratchpad needs {known}: '{self.config.split}' has no steps")
-        train, *tests = self.all_spans
-        for number, span in enumerate(self.all_spans):
-            key = "test_length" if number else "train_length"
-            if span.first < self.min_length:
-                raise UserError(f"data.{key} must start at {self.min_length} or more here, but is '{span}'")
-        for number, span in enumerate(tests):
-            for other, key in [(train, "train_length"), *((test, "test_length") for test in tests[:number])]:
-                if span.first <= other.last and other.first <= span.last:
-                    raise UserError(f"data.test_length {span} overlaps data.{key} {other}: they must share no length")
+        exist = self.lengths()
+        spans = [("data.train_length", self.train_span), *(("data.test_length", span) for span in self.test_spans)]
+        for key, span in spans:
+            if span.last > exist[-1] or not any(n in exist for n in range(span.first, span.last + 1)):
+                some = ", ".join(map(str, exist[:3]))
+                raise UserError(f"{key} {span}: the lengths of '{self.config.split}' are {some}, ..., {exist[-1]}")
+        for (other, one), (key, span) in combinations(spans, 2):
+            if span.first <= one.last and one.first <= span.last:
+                raise UserError(f"{key} {span} overlaps {other} {one}: they must share no length")
 
     @property
     def train_span(self) -> Span:
@@ -167,11 +146,6 @@ class Generated(Task):
     def test_spans(self) -> list[Span]:
         """Each further range of test lengths."""
         return parse_spans(self.config.test_length)
-
-    @property
-    def all_spans(self) -> list[Span]:
-        """The train lengths, then each further range of test lengths."""
-        return [self.train_span, *self.test_spans]
 
     @cached_property
     def _spans(self) -> dict[str, Span]:
@@ -205,11 +179,11 @@ class Generated(Task):
     def redrawn(self, number: int, seed: int, progress: float) -> Sequence[Example]:
         train, wanted = self.train_span, len(self.examples("train"))
         share = min(1.0, progress / self.config.curriculum) if self.config.curriculum else 1.0
-        last = train.first + round(share * (train.last - train.first))
-        examples = self._distinct("train", Span(train.first, last), wanted, again=f" {seed} {number}")
-        while len(examples) < wanted and last < train.last:  # all sources of short lengths may be held out
-            last += 1
+        examples: list[Example] = []
+        for last in range(train.first + round(share * (train.last - train.first)), train.last + 1):
             examples = self._distinct("train", Span(train.first, last), wanted, again=f" {seed} {number}")
+            if len(examples) == wanted:  # else all sources of these short lengths are held out
+                break
         return examples
 
     def by_length(self) -> tuple[str, ...]:
@@ -222,14 +196,14 @@ class Generated(Task):
         """
         random = Random(f"{type(self).__name__} {self.config.split} {split} {span} {self.config.seed}{again}")
         side = split if split in ("train", "validation") else "test"
-        train = self.train_span
+        train, exist = self.train_span, self.lengths()
         repeat = bool(again) or (self.config.repeat_sources and split == "train")
         examples: list[Example] = []
         known: set[Tokens] = set()
         misses = 0
         while len(examples) < number and misses < MAX_MISSES:
             length = self.draw_length(random, span)
-            drawn = self.draw(random, length, split)
+            drawn = self.draw(random, length, split) if length in exist else None
             inside = train.first <= length <= train.last
             if drawn is None or drawn.source in known or (inside and self._side(self.group(drawn.source)) != side):
                 misses += 1
@@ -237,24 +211,10 @@ class Generated(Task):
             misses = 0
             if not repeat:
                 known.add(drawn.source)
-            target = (*drawn.steps, ANSWER, *drawn.target) if self.config.scratchpad else drawn.target
-            examples.append(Example(drawn.source, target, {"length": length, **drawn.tags}))
+            examples.append(Example(drawn.source, drawn.target, {"length": length, **drawn.tags}))
         return examples
-
-    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return the usual metrics and, with a scratchpad, `answer_exact_match` of what follows it."""
-        scores = super().score(predictions, examples)
-        if not self.config.scratchpad:
-            return scores
-        pairs = zip(predictions, examples, strict=True)
-        return scores | {"answer_exact_match": mean(exact_match(answer(p), answer(e.target)) for p, e in pairs)}
 
     def _side(self, key: Tokens) -> str:
         """Return the role that the hash assigns to a source of the train lengths."""
         fraction = stable_hash("side", self.config.seed, key) / 2**64
         return "validation" if fraction < HELD_OUT_FRACTION else "test" if fraction < 2 * HELD_OUT_FRACTION else "train"
-
-
-def answer(target: Sequence[str]) -> Tokens:
-    """Return the tokens after the scratchpad; empty if the separator is missing."""
-    return tuple(target[target.index(ANSWER) + 1 :]) if ANSWER in target else ()

@@ -15,14 +15,14 @@ as many elements as A5, so that the two differ in the group only.
 
 The target contains the product of every prefix, as in both papers. A decoder that generates them one after the other
 has to do only one multiplication a step. With `data.output=final`, the target is only the product of the whole
-sequence, and `data.scratchpad` writes the others before it. `length` is the number of elements.
+sequence. `length` is the number of elements.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from itertools import accumulate, combinations, permutations
 from random import Random
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -33,29 +33,24 @@ from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRan
 OBJECTS = {"s3": 3, "s5": 5, "a5": 5}
 
 
-class Group(NamedTuple):
-    """A finite group; its elements are the numbers from 0, which is the identity."""
-
-    names: Tokens
-    table: list[list[int]]  # the Cayley table: table[a][b] is a, then b
-
-
 @cache
-def cyclic(order: int) -> Group:
-    """Return the integers modulo `order`."""
-    return Group(tuple(map(str, range(order))), [[(a + b) % order for b in range(order)] for a in range(order)])
+def elements(split: str, order: int) -> dict[str, int]:
+    """Return the elements of a group and their numbers, from 0, the identity; permutations in lexicographic order."""
+    if split == "cyclic":
+        return {str(number): number for number in range(order)}
+    every = map("".join, permutations("12345"[: OBJECTS[split]]))
+    return {name: number for number, name in enumerate(p for p in every if split != "a5" or not inversions(p) % 2)}
 
 
-@cache
-def symmetric(objects: int, even: bool = False) -> Group:
-    """Return the group of all permutations of some objects, or of the even ones, in lexicographic order."""
-    elements = [p for p in permutations(range(objects)) if not (even and inversions(p) % 2)]
-    number = {element: i for i, element in enumerate(elements)}
-    table = [[number[tuple(second[image] for image in first)] for second in elements] for first in elements]
-    return Group(tuple("".join(str(image + 1) for image in element) for element in elements), table)
+@lru_cache(maxsize=2**18)
+def product(left: str, right: str, order: int) -> str:
+    """Return the permutation that acts like `left` and then `right`, or the sum modulo `order`, if that is not 0."""
+    if order:
+        return str((int(left) + int(right)) % order)
+    return "".join(right[int(image) - 1] for image in left)
 
 
-def inversions(permutation: Sequence[int]) -> int:
+def inversions(permutation: str) -> int:
     """Return the number of pairs that a permutation puts out of order; it is even for an even permutation."""
     return sum(left > right for left, right in combinations(permutation, 2))
 
@@ -70,8 +65,6 @@ class Groups(Generated):
         "a5": "the 60 even permutations of 5 objects: the smallest group that is not solvable",
     }
     steps_of: ClassVar = {"lstm": 6000}
-    scheme_settings: ClassVar = {"order": ("cyclic",)}
-    with_steps = ("cyclic", "s3", "s5", "a5")
 
     class Config(GeneratedConfig):
         split: str = "s3"
@@ -85,27 +78,20 @@ class Groups(Generated):
 
     def check(self) -> None:
         super().check()
-        if self.config.scratchpad and self.config.output == "all":
-            raise UserError("data.scratchpad needs data.output=final: with 'all', the target is the scratchpad")
+        if self.config.split != "cyclic" and self.config.order != 60:
+            raise UserError(f"data.order needs data.split=cyclic, but it is {self.config.split}")
 
     def draw(self, random: Random, length: int, split: str) -> Drawn:
-        group = self._group()
-        elements = random.choices(range(len(group.names)), k=length)
-        states = products(group, elements)
-        source = tuple(group.names[element] for element in elements)
-        return Drawn(source, states if self.config.output == "all" else states[-1:], steps=states)
+        source = tuple(random.choices([*elements(self.config.split, self.config.order)], k=length))
+        states = self.states(source)
+        return Drawn(source, states if self.config.output == "all" else states[-1:])
+
+    def states(self, source: Tokens) -> Tokens:
+        """Return the products of all prefixes."""
+        order = self.config.order if self.config.split == "cyclic" else 0
+        return tuple(accumulate(source, partial(product, order=order)))
 
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
         """Return the product up to each source token as `state`, a number of an element."""
-        group = self._group()
-        number = {name: i for i, name in enumerate(group.names)}
-        return {"state": [number[name] for name in products(group, [number[token] for token in example.source])]}
-
-    def _group(self) -> Group:
-        split = self.config.split
-        return cyclic(self.config.order) if split == "cyclic" else symmetric(OBJECTS[split], even=split == "a5")
-
-
-def products(group: Group, elements: Sequence[int]) -> Tokens:
-    """Return the names of the products of all prefixes."""
-    return tuple(group.names[state] for state in accumulate(elements, lambda state, next_: group.table[state][next_]))
+        number = elements(self.config.split, self.config.order)
+        return {"state": [number[state] for state in self.states(example.source)]}

@@ -16,7 +16,6 @@ from random import Random
 from statistics import median
 from typing import ClassVar, NamedTuple
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
@@ -73,7 +72,6 @@ class ListOps(Generated):
 
     schemes: ClassVar = {"value": "the value of the expression"}
     steps = 6000
-    min_length = SHORTEST
 
     class Config(GeneratedConfig):
         split: str = "value"
@@ -82,13 +80,9 @@ class ListOps(Generated):
 
     config: Config
 
-    def check(self) -> None:
-        super().check()
-        if (longest := max(span.last for span in self.all_spans)) > LONGEST:
-            raise UserError(f"expressions have at most {LONGEST} tokens, but a range of lengths has {longest}")
+    def lengths(self) -> range:
+        return range(SHORTEST, LONGEST + 1)
 
-    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        if length > LONGEST:
-            return None
+    def draw(self, random: Random, length: int, split: str) -> Drawn:
         tokens, value, depth = draw_expression(random, length)
         return Drawn(tokens, (str(value),), {"depth": depth, "operation": tokens[0][1:]})

@@ -28,7 +28,6 @@ from tfstudy.tasks.base import Example, Tag, Tokens, stable_hash
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 DEEPER = "test_depth"  # test split of the train lengths with strings deeper than all in training
-MIN_PAIRS = 3  # with fewer pairs, a swap of inner symbols may leave a string balanced
 OPENING, CLOSING = "([{<", ")]}>"
 PARTNER = dict(zip(OPENING, CLOSING, strict=True))
 MISMATCH = re.compile(r"\([\]}>]|\[[)}>]|\{[)\]>]|<[)\]}]")  # neighbours that no balanced string contains
@@ -48,7 +47,7 @@ def swapped(string: Tokens, seed: int) -> Tokens | None:
         partner[i], partner[j] = string[j], string[i]
         if MISMATCH.search("".join(partner)):
             local = local or tuple(partner)
-        elif not balanced(tuple(partner)):
+        elif fault(partner) != "none":
             return tuple(partner)
     return local
 
@@ -57,29 +56,22 @@ def fault(string: Sequence[str]) -> str:
     """Return the memory needed to see that a string is unbalanced, given equal counts of both brackets of each type.
 
     `depth`: more brackets are closed than opened, which one counter detects. `type`: the same for one type, which one
-    counter per type detects. `order`: brackets cross, which only a stack detects.
+    counter per type detects. `order`: brackets cross, which only a stack detects. `none`: the string is balanced.
     """
-    depth, crossed = 0, True
+    opened: list[str] = []
+    balanced = crossed = True
     depths = dict.fromkeys(CLOSING, 0)
     for symbol in string:
-        closing, step = (PARTNER[symbol], 1) if symbol in PARTNER else (symbol, -1)
-        depth += step
-        depths[closing] += step
-        if depth < 0:
-            return "depth"
-        crossed = crossed and depths[closing] >= 0
-    return "order" if crossed else "type"
-
-
-def balanced(string: Tokens) -> bool:
-    """Return whether every bracket has its partner and the last opened bracket is closed first."""
-    expected: list[str] = []
-    for symbol in string:
         if symbol in PARTNER:
-            expected.append(PARTNER[symbol])
-        elif not expected or expected.pop() != symbol:
-            return False
-    return not expected
+            opened.append(PARTNER[symbol])
+            depths[PARTNER[symbol]] += 1
+            continue
+        if not opened:
+            return "depth"
+        balanced = opened.pop() == symbol and balanced
+        depths[symbol] -= 1
+        crossed = crossed and depths[symbol] >= 0
+    return "none" if balanced else "order" if crossed else "type"
 
 
 def shape(string: Tokens) -> dict[str, Tag]:
@@ -169,23 +161,16 @@ class Parentheses(Generated):
             10,
             ge=0,
             le=100,
-            description="maximum depth in the split test_depth, where all strings exceed train_depth; 0: no such split",
+            description="maximum depth in test_depth, where all strings exceed train_depth; 0: no such",
         )
 
     config: Config
 
     def check(self) -> None:
         super().check()
-        config = self.config
-        if 0 < config.test_depth <= config.train_depth:
-            allowed = f"0 or more than data.train_depth ({config.train_depth})"
-            raise UserError(f"data.test_depth must be {allowed}, but is {config.test_depth}")
-        for span in self.all_spans:
-            if config.split == "recognition" and span.last < MIN_PAIRS:
-                raise UserError(
-                    f"recognition needs lengths of at least {MIN_PAIRS} pairs, but a range is {span}: "
-                    "a swap in a shorter string may leave it balanced"
-                )
+        train, test = self.config.train_depth, self.config.test_depth
+        if 0 < test <= train:
+            raise UserError(f"data.test_depth must be 0 or more than data.train_depth ({train}), but is {test}")
 
     def extra_tests(self) -> Sequence[str]:
         """Return `test_depth` if the train lengths allow strings that deep."""
@@ -201,10 +186,8 @@ class Parentheses(Generated):
         return {"depth": [*accumulate(1 if symbol in OPENING else -1 for symbol in example.source)]}
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        recognition = self.config.split == "recognition"
-        config, depth = self.config, (0, self.config.train_depth)
-        if split == DEEPER:
-            depth = (config.train_depth + 1, config.test_depth)
+        config, recognition = self.config, self.config.split == "recognition"
+        depth = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
         ends = range(1) if recognition else range(1, depth[1] + 1)
         drawn = walk(random, 2 * length if recognition else length, Space(config.bracket_types, *depth, ends))
         if drawn is None:
@@ -216,6 +199,5 @@ class Parentheses(Generated):
         partner = swapped(string, config.seed)
         if partner is None:  # then the string is in no split, so that both answers have the same counts of symbols
             return None
-        if random.random() < 0.5:
-            return Drawn(string, ("balanced",), {"answer": "balanced", "fault": "none", **tags})
-        return Drawn(partner, ("unbalanced",), {"answer": "unbalanced", "fault": fault(partner), **tags})
+        answer, string = ("balanced", string) if random.random() < 0.5 else ("unbalanced", partner)
+        return Drawn(string, (answer,), {"answer": answer, "fault": fault(string), **tags})

@@ -47,11 +47,6 @@ PAIRS = (
 )
 WITH_PAIRS = "test_pairs"
 WITH_SYNONYMS = "test_synonyms"
-EXTRA_TESTS = {
-    "systematicity": WITH_PAIRS,
-    "substitutivity_equally_distributed": WITH_SYNONYMS,
-    "substitutivity_primitive": WITH_SYNONYMS,
-}
 HAVE_SYNONYMS = ("swap_first_last", "repeat", "append", "remove_second")
 SUFFIX = "_syn"
 PRIMITIVE_SHARE = 0.004  # of the training examples of substitutivity_primitive have a synonym: 0.1 % for each
@@ -129,12 +124,6 @@ def function_weights(first: int, last: int) -> tuple[float, ...]:
     return tuple(exp(-((log(n) - LOG_MEAN) ** 2) / (2 * LOG_SD**2)) / n for n in range(first, last + 1))
 
 
-def contains_pair(source: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return which of these pairs of tokens are neighbours in the source."""
-    neighbours = {*pairwise(source)}
-    return [pair for pair in pairs if pair in neighbours]
-
-
 def original(source: Tokens) -> Tokens:
     """Return the source with each synonym replaced by its function."""
     return tuple(token.removesuffix(SUFFIX) for token in source)
@@ -163,11 +152,11 @@ class Pcfg(Generated):
 
     config: Config
 
+    def lengths(self) -> range:
+        return range(1, MAX_FUNCTIONS + 1)
+
     def check(self) -> None:
         super().check()
-        longest = max(span.last for span in self.all_spans)
-        if longest > MAX_FUNCTIONS:
-            raise UserError(f"expressions have at most {MAX_FUNCTIONS} functions, but a range of lengths has {longest}")
         if self.config.split == "substitutivity_primitive" and self.train_span.first > 1:
             raise UserError(f"data.train_length must start at 1 for {self.config.split}: synonyms are in such examples")
 
@@ -182,14 +171,13 @@ class Pcfg(Generated):
         return super().test_spans if self.config.split == "productivity" else []
 
     def extra_tests(self) -> Sequence[str]:
-        test = EXTRA_TESTS.get(self.config.split)
-        return (test,) if test else ()
+        kind = self.config.split.partition("_")[0]
+        return {"systematicity": (WITH_PAIRS,), "substitutivity": (WITH_SYNONYMS,)}.get(kind, ())
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """Return all functions with their synonyms, the comma and all symbols."""
         symbols = set(alphabet(self.config.symbols))
-        has_synonyms = WITH_SYNONYMS in self.extra_tests()
-        synonyms = {name + SUFFIX for name in HAVE_SYNONYMS} if has_synonyms else set()
+        synonyms = {name + SUFFIX for name in HAVE_SYNONYMS if WITH_SYNONYMS in self.extra_tests()}
         return symbols | {*FUNCTIONS, COMMA} | synonyms, symbols
 
     def draw_length(self, random: Random, span: Span) -> int:
@@ -201,39 +189,42 @@ class Pcfg(Generated):
         return original(source)
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        if length > MAX_FUNCTIONS:
-            return None
-        drawn = draw_expression(random, length, self.config.symbols)
-        if len(drawn.value) > MAX_VALUE:
+        source, value = draw_expression(random, length, self.config.symbols)
+        tags: dict[str, Tag] = {}
+        if len(value) > MAX_VALUE:
             return None
         if split == WITH_SYNONYMS:
-            return _without_synonyms(random, drawn)
-        match self.config.split:
-            case "systematicity":
-                return _with_pairs(drawn, split == WITH_PAIRS)
-            case "substitutivity_equally_distributed":
-                half = (t in HAVE_SYNONYMS and random.random() < 0.5 for t in drawn.source)  # of their occurrences
-                return Drawn(tuple(t + SUFFIX * s for t, s in zip(drawn.source, half, strict=True)), drawn.value)
-            case "substitutivity_primitive" if length == 1:
-                return Drawn(*self._primitive(random, drawn))
-        return Drawn(*drawn)
-
-    def _primitive(self, random: Random, drawn: Expression) -> Expression:
-        """Return the expression with one function, or one with a synonym, which has its share of all examples."""
-        weights = function_weights(*self.train_span)
-        if random.random() >= PRIMITIVE_SHARE * sum(weights) / weights[0]:
-            return drawn
-        name = random.choice(HAVE_SYNONYMS)
-        strings = [draw_expression(random, 0, self.config.symbols) for _ in range(2 if name in BINARY else 1)]
-        source, value = apply(name, *strings)
-        return Expression((name + SUFFIX, *source[1:]), value)
+            if not (functions := [name for name in HAVE_SYNONYMS if name in source]):
+                return None
+            tags = {"function": random.choice(functions), "version": "original"}
+        elif self.config.split == "systematicity":
+            neighbours = {*pairwise(source)}
+            pairs = [pair for pair in PAIRS if pair in neighbours]
+            if bool(pairs) != (split == WITH_PAIRS):
+                return None
+            tags = {"pair": " ".join(pairs[0]) if len(pairs) == 1 else "several"} if pairs else {}
+        elif self.config.split == "substitutivity_equally_distributed":
+            half = (token in HAVE_SYNONYMS and random.random() < 0.5 for token in source)  # of their occurrences
+            source = tuple(token + SUFFIX * synonym for token, synonym in zip(source, half, strict=True))
+        elif self.config.split == "substitutivity_primitive" and length == 1:
+            weights = function_weights(*self.train_span)
+            if random.random() < PRIMITIVE_SHARE * sum(weights) / weights[0]:
+                name = random.choice(HAVE_SYNONYMS)
+                strings = [draw_expression(random, 0, self.config.symbols) for _ in range(2 if name in BINARY else 1)]
+                source, value = apply(name, *strings)
+                source = (name + SUFFIX, *source[1:])
+        return Drawn(source, value, tags)
 
     def _distinct(self, split: str, span: Span, number: int, again: str = "") -> list[Example]:
-        """Return the examples; in `test_synonyms` each is followed by its version with a synonym."""
+        """Return the examples; in `test_synonyms` each is followed by its version with synonyms."""
         if split != WITH_SYNONYMS:
             return super()._distinct(split, span, number, again)
-        examples = super()._distinct(split, span, (number + 1) // 2)
-        return [version for example in examples for version in (example, _with_synonym(example))]
+        versions = []
+        for example in super()._distinct(split, span, (number + 1) // 2):
+            name = example.tags["function"]
+            source = tuple(token + SUFFIX if token == name else token for token in example.source)
+            versions += [example, Example(source, example.target, {**example.tags, "version": "synonym"})]
+        return versions
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
         """Return the usual metrics and `consistency`, if there are examples with and without a synonym to compare."""
@@ -244,25 +235,3 @@ class Pcfg(Generated):
             return scores
         same = mean(exact_match(outputs[source], outputs[original(source)]) for source in compared)
         return scores | {"consistency": same}
-
-
-def _with_pairs(drawn: Expression, wanted: bool) -> Drawn | None:
-    """Return the expression if it has pairs that are held out from training just when it is wanted; else None."""
-    pairs = contains_pair(drawn.source, PAIRS)
-    if bool(pairs) != wanted:
-        return None
-    tags: dict[str, Tag] = {"pair": " ".join(pairs[0]) if len(pairs) == 1 else "several"} if wanted else {}
-    return Drawn(*drawn, tags)
-
-
-def _without_synonyms(random: Random, drawn: Expression) -> Drawn | None:
-    """Return an expression with one of its functions that have a synonym as a tag; None if it has none."""
-    functions = [name for name in HAVE_SYNONYMS if name in drawn.source]
-    return Drawn(*drawn, {"function": random.choice(functions), "version": "original"}) if functions else None
-
-
-def _with_synonym(example: Example) -> Example:
-    """Return the example with every occurrence of the tagged function replaced by its synonym."""
-    name = example.tags["function"]
-    source = tuple(token + SUFFIX if token == name else token for token in example.source)
-    return Example(source, example.target, {**example.tags, "version": "synonym"})

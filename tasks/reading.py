@@ -216,14 +216,14 @@ def folder_files(root: str) -> tuple[Path, list[Path]]:
         raise UserError(f"data.root: can't read {folder}{where}: {error.strerror}") from None
 
 
-def corpora(folder: Path) -> dict[str, list[str]]:
-    """Return the corpora in a folder, or the folder itself if it is one: the names of their files by their names."""
+def corpora(folder: Path) -> dict[Path, list[str]]:
+    """Return the folders of corpora in a folder, or the folder itself if it is one, with the names of their files."""
     found = {}
     for path in (folder, *filter(Path.is_dir, folder_files(str(folder))[1])):
         roles = {file.name: role_of(file.name) for file in folder_files(str(path))[1] if file.is_file()}
         known = {name: role for name, role in roles.items() if role in ROLES.values() or role.startswith("test")}
         if not _missing(dict.fromkeys(known.values())):
-            found[path.resolve().name] = [*known]
+            found[path] = [*known]
     if not found:
         raise UserError(f"{folder} has no corpus: neither it nor a folder in it has files called train and test")
     return found

@@ -18,7 +18,6 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 
@@ -26,11 +25,10 @@ class Recall(Generated):
     """Map key-value pairs and queries to the values of the queries; examples are at the top of this file."""
 
     schemes: ClassVar = {
-        "multi_query": "the values of all keys, or of `data.queries` of them, in random order",
+        "multi_query": "the values of all keys, in random order",
         "single_query": "the value of one key",
     }
     steps = 6000
-    scheme_settings: ClassVar = {"queries": ("multi_query",)}
 
     class Config(GeneratedConfig):
         split: str = "multi_query"
@@ -38,30 +36,18 @@ class Recall(Generated):
         test_length: LengthRanges = "9-12,13-16"
         keys: int = Field(32, ge=2, le=10000, description="number of different keys")
         values: int = Field(32, ge=2, le=10000, description="number of different values")
-        queries: int = Field(0, ge=0, le=9999, description="maximum number of queries; 0: every key (multi_query)")
 
     config: Config
 
-    def check(self) -> None:
-        super().check()
-        longest = max(span.last for span in self.all_spans)
-        if longest > self.config.keys:
-            key = "train_length" if longest == self.train_span.last else "test_length"
-            allowed = f"at least {longest}, the largest number of pairs in data.{key}"
-            raise UserError(f"data.keys must be {allowed}, but is {self.config.keys}")
+    def lengths(self) -> range:
+        """Return the numbers of pairs: each has a key of its own (`data.keys`)."""
+        return range(1, self.config.keys + 1)
 
-    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        if length > self.config.keys:
-            return None
+    def draw(self, random: Random, length: int, split: str) -> Drawn:
         keys = [f"k{n}" for n in random.sample(range(self.config.keys), length)]
         values = [f"v{random.randrange(self.config.values)}" for _ in keys]
-        queries = random.sample(range(length), self._queries(length))
+        queries = random.sample(range(length), 1 if self.config.split == "single_query" else length)
         pairs = [token for pair in zip(keys, values, strict=True) for token in pair]
         source = (*pairs, "?", *(keys[i] for i in queries))
         tags = {"distance": length - queries[0]} if self.config.split == "single_query" else {}
         return Drawn(source, tuple(values[i] for i in queries), tags)
-
-    def _queries(self, length: int) -> int:
-        if self.config.split == "single_query":
-            return 1
-        return min(length, self.config.queries or length)

@@ -5,10 +5,10 @@ a target can be analysed without its seed.
 """
 
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, product
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 Word = TypeVar("Word")
 Agreement = tuple[int, str]  # a noun's class, from 0, and number
@@ -30,14 +30,14 @@ VOWELS = {"back": "aou", "front": "eyi"}
 # Suffixes: A is a or e, O is o or y, U is u or i, by the harmony of the stem. All stems end in a consonant.
 CASE = {"nominative": "", "accusative": "tU", "genitive": "nOk", "dative": "gA", "locative": "sUm"}
 NOUN_NUMBER = {"singular": "", "dual": "bOs", "plural": "lAr"}
-CONCORD = {0: "mU", 1: "dA", 2: "kO", 3: "vU"}  # by noun class; its number follows
+CONCORD = ("mU", "dA", "kO", "vU")  # by noun class; its number follows
 CONCORD_NUMBER = {"singular": "", "dual": "b", "plural": "r"}
 TENSE = {"past": "dU", "present": "mA", "future": "rOs"}
-NEGATIVE = {False: "", True: "pA"}
 MOOD = {"main": "", "relative": "zA", "conditional": "zOn"}
+NEGATIVE = ("oz", "pA")  # before and behind the stem
 # Prefixes do not harmonise. They begin with a vowel, stems with a consonant.
-NEGATIVE_PREFIX = {False: "", True: "oz"}
-OBJECT_CLASS, OBJECT_NUMBER = {0: "a", 1: "e", 2: "i", 3: "u"}, {"singular": "l", "dual": "b", "plural": "r"}
+OBJECT_CLASS, OBJECT_NUMBER = "aeiu", {"singular": "l", "dual": "b", "plural": "r"}
+HARMONY = {"back": str.maketrans("AOU", "aou"), "front": str.maketrans("AOU", "eyi")}
 
 
 class Stem(NamedTuple):
@@ -45,6 +45,10 @@ class Stem(NamedTuple):
 
     text: str
     harmony: str
+
+    def with_suffix(self, suffix: str) -> str:
+        """Return the stem with a suffix, whose vowels harmonise."""
+        return self.text + suffix.translate(HARMONY[self.harmony])
 
 
 class Noun(NamedTuple):
@@ -111,24 +115,13 @@ def harmony_of(text: str) -> str:
     return "back" if vowels[-1] in VOWELS["back"] else "front"
 
 
-def _source_words(seed: str, number: int) -> list[str]:
-    """Return distinct words of two or three open syllables."""
-    random = Random(seed)
-    words: dict[str, None] = {}
-    while len(words) < number:
-        syllables = random.choice((2, 2, 3))
-        words["".join(random.choice(CONSONANTS) + random.choice("aeiou") for _ in range(syllables))] = None
-    return list(words)
-
-
 def _noun(generator: StemGenerator, source: str, rank: int) -> Noun:
     """Return the noun of a rank from 0; some frequent nouns are suppletive, ambiguous or held out (one of these)."""
     stem, noun_class = generator.stem(rank), generator.random.randrange(4)
-    plural = generator.stem(rank) if rank < 320 and rank % 8 == 3 else None
-    possessed = (
-        Noun(source, generator.stem(rank), generator.random.randrange(4)) if rank < 320 and rank % 8 == 5 else None
-    )
-    return Noun(source, stem, noun_class, plural, possessed, rank % 8 == 0 and 8 <= rank < 208)
+    kind = rank % 8 if rank < 320 else -1
+    plural = generator.stem(rank) if kind == 3 else None
+    possessed = Noun(source, generator.stem(rank), generator.random.randrange(4)) if kind == 5 else None
+    return Noun(source, stem, noun_class, plural, possessed, kind == 0 and 8 <= rank < 208)
 
 
 def _verb(generator: StemGenerator, source: str, rank: int) -> Verb:
@@ -140,7 +133,11 @@ def _verb(generator: StemGenerator, source: str, rank: int) -> Verb:
 
 def _words() -> tuple[list[Noun], list[Verb], list[Adjective], list[Noun]]:
     """Return 900 nouns, 300 verbs, 200 adjectives and 400 names by rank; every third adjective has a held-out class."""
-    generator, sources = StemGenerator("target", TARGET_FUNCTION_WORDS), _source_words("source", 1400)
+    generator, random, words = StemGenerator("target", TARGET_FUNCTION_WORDS), Random("source"), dict[str, None]()
+    while len(words) < 1400:  # of two or three open syllables
+        syllables = random.choice((2, 2, 3))
+        words["".join(random.choice(CONSONANTS) + random.choice("aeiou") for _ in range(syllables))] = None
+    sources = [*words]
     nouns = [_noun(generator, source, rank) for rank, source in enumerate(sources[:900])]
     verbs = [_verb(generator, source, rank) for rank, source in enumerate(sources[900:1200])]
     adjectives = [
@@ -157,43 +154,31 @@ def zipf(words: Sequence[Word]) -> Callable[[float], Word]:
     return lambda share: words[bisect(bounds, share * total)]
 
 
-def _suffixes(*parts: Mapping[Any, str]) -> dict[str, dict[tuple[Any, ...], str]]:
-    """Return the suffix of each combination of the keys of `parts`, in their order, for each harmony class."""
-    vowels = {harmony: str.maketrans("AOU", {"back": "aou", "front": "eyi"}[harmony]) for harmony in VOWELS}
-    chosen = [list(zip(*choice, strict=True)) for choice in product(*(part.items() for part in parts))]
-    return {h: {keys: "".join(texts).translate(letters) for keys, texts in chosen} for h, letters in vowels.items()}
-
-
 NOUNS, VERBS, ADJECTIVES, NAMES = _words()
 PRONOUNS = [Noun(SOURCE["it"], Stem(word, harmony_of(word)), number) for number, word in enumerate(TARGET_PRONOUNS)]
-NOUN_SUFFIX = _suffixes(NOUN_NUMBER, CASE)
-ADJECTIVE_SUFFIX = _suffixes(CONCORD, CONCORD_NUMBER)
-VERB_SUFFIX = _suffixes(TENSE, NEGATIVE, CONCORD, CONCORD_NUMBER, MOOD)
-OBJECT_PREFIX = {None: ""} | {
-    (noun_class, number): OBJECT_CLASS[noun_class] + OBJECT_NUMBER[number]
-    for noun_class, number in product(OBJECT_CLASS, OBJECT_NUMBER)
-}
 
 
 def noun_form(noun: Noun, number: str, case: str) -> str:
     """Return the form of a noun, name or pronoun in a number and a case."""
     if number == "plural" and noun.plural:
-        return noun.plural.text + NOUN_SUFFIX[noun.plural.harmony]["singular", case]
-    return noun.stem.text + NOUN_SUFFIX[noun.stem.harmony][number, case]
+        return noun.plural.with_suffix(CASE[case])
+    return noun.stem.with_suffix(NOUN_NUMBER[number] + CASE[case])
 
 
-def adjective_form(adjective: Adjective, agreement: Agreement) -> str:
-    """Return the form of an adjective that agrees with its noun."""
-    return adjective.stem.text + ADJECTIVE_SUFFIX[adjective.stem.harmony][agreement]
+def concord(agreement: Agreement) -> str:
+    """Return the suffix by which an adjective or a verb agrees with a noun."""
+    return CONCORD[agreement[0]] + CONCORD_NUMBER[agreement[1]]
 
 
 def verb_form(
     verb: Verb, tense: str, negative: bool, subject: Agreement, object_: Agreement | None, mood: str = "main"
 ) -> str:
     """Return the form of a verb that agrees with its subject and object, in the sense that the object selects."""
+    before, behind = NEGATIVE if negative else ("", "")
+    if object_:
+        before += OBJECT_CLASS[object_[0]] + OBJECT_NUMBER[object_[1]]
     stem = verb.senses[bool(object_ and object_[0] >= 2)]
-    suffix = VERB_SUFFIX[stem.harmony][tense, negative, *subject, mood]
-    return NEGATIVE_PREFIX[negative] + OBJECT_PREFIX[object_] + stem.text + suffix
+    return before + stem.with_suffix(TENSE[tense] + behind + concord(subject) + MOOD[mood])
 
 
 class Phrase(NamedTuple):
@@ -224,11 +209,6 @@ class Sentence(NamedTuple):
     link: str
     second: Clause | None
     question: bool
-
-    @property
-    def conditional(self) -> bool:
-        """Whether one clause is the condition of the other."""
-        return self.link.startswith("condition")
 
 
 def source_words(sentence: Sentence) -> list[str]:
@@ -262,7 +242,7 @@ def target_words(sentence: Sentence) -> list[str]:
     first, second, link = sentence.first, sentence.second, sentence.link
     if second and link == "condition last":
         first, second = second, first
-    words = _target_clause(first, "conditional" if sentence.conditional else "main")
+    words = _target_clause(first, "conditional" if link.startswith("condition") else "main")
     if second:
         words += [TARGET["and"]] * (link == "and") + _target_clause(second, "main")
     return [*words, TARGET["question"]] if sentence.question else words
@@ -283,7 +263,7 @@ def _target_clause(clause: Clause, mood: str, head: Phrase | None = None) -> lis
 def _target_phrase(phrase: Phrase, case: str) -> list[str]:
     relative = _target_clause(phrase.relative, "relative", phrase) if phrase.relative else []
     possessor = _target_phrase(phrase.possessor, "genitive") if phrase.possessor else []
-    adjective = [adjective_form(phrase.adjective, _agreement(phrase))] if phrase.adjective else []
+    adjective = [phrase.adjective.stem.with_suffix(concord(_agreement(phrase)))] if phrase.adjective else []
     return [*relative, *possessor, *adjective, noun_form(phrase.noun, phrase.number, case)]
 
 

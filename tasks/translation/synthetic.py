@@ -37,7 +37,6 @@ from tfstudy.tasks.translation.grammar import (
     PRONOUNS,
     VERBS,
     Clause,
-    Noun,
     Phrase,
     Sentence,
     Verb,
@@ -119,26 +118,23 @@ class Draft:
         self.sentence = self._sentence()
 
     def _sentence(self) -> Sentence:
-        question, link = self.random() < self.probabilities.question, self._link()
+        probabilities, question, kind = self.probabilities, self.random() < self.probabilities.question, self.random()
+        link = "and" if kind < probabilities.condition + probabilities.coordination else ""
+        if kind < probabilities.condition:
+            link = "condition first" if kind < probabilities.condition / 2 else "condition last"
         first = self._clause()
         second = self._clause(antecedent=first.subject) if link else None
-        sentence = Sentence(first, link, second, question)
         if question and self.negative:
             self.held_out.add("negative_questions")
-        if sentence.conditional and "object" in self.gaps:
+        if link.startswith("condition") and "object" in self.gaps:
             self.held_out.add("object_relatives")
-        return sentence
-
-    def _link(self) -> str:
-        kind, probabilities = self.random(), self.probabilities
-        if kind < probabilities.condition:
-            return "condition first" if kind < probabilities.condition / 2 else "condition last"
-        return "and" if kind < probabilities.condition + probabilities.coordination else ""
+        return Sentence(first, link, second, question)
 
     def _clause(self, level: int = 0, gap: str = "", antecedent: Phrase | None = None) -> Clause:
         """Draw a clause inside `level` phrases: relative if it has a gap; an antecedent allows a pronoun."""
         verb = (any_transitive if gap == "object" else any_verb)(self.random())
-        tense, negative = self._tense(), self.random() < self.probabilities.negative
+        kind, past, negative = self.random(), self.probabilities.past, self.random() < self.probabilities.negative
+        tense = "past" if kind < past else "present" if kind < (1 + past) / 2 else "future"
         self.negative |= negative
         if verb.held_out and (negative or tense != "past"):
             self.held_out.add("verb_tenses")
@@ -151,10 +147,6 @@ class Draft:
         if not gap and self.random() < self.probabilities.place:
             place = PREPOSITIONS[int(self.random() * len(PREPOSITIONS))], self._phrase(level)
         return Clause(verb, tense, negative, subject, object_, place)
-
-    def _tense(self) -> str:
-        kind, past = self.random(), self.probabilities.past
-        return "past" if kind < past else "present" if kind < (1 + past) / 2 else "future"
 
     def _pronouns(self, verb: Verb, antecedent: Phrase) -> dict[str, Phrase]:
         """Draw at most one pronoun, as the subject or, with a transitive verb, as the object."""
@@ -169,8 +161,14 @@ class Draft:
         random, probabilities = self.random, self.probabilities
         self.depth = max(self.depth, level)
         if random() < probabilities.name:
-            return Phrase(self._name())
-        number = self._number()
+            if random() < probabilities.unseen_name:
+                self.held_out.add("names")
+                return Phrase(unseen_name(random()))
+            return Phrase(train_name(random()))
+        kind = random()
+        dual = kind > 1 - probabilities.dual
+        number = "plural" if kind < probabilities.plural else "dual" if dual else "singular"
+        self.numbers.add(number)
         noun = any_noun(random())
         if noun.held_out and not (subject and number == "singular"):
             self.held_out.add("noun_forms")
@@ -181,19 +179,6 @@ class Draft:
         if adjective and adjective.held_out == noun.noun_class:
             self.held_out.add("adjective_class")
         return Phrase(noun, number, adjective, possessor, relative)
-
-    def _name(self) -> Noun:
-        if self.random() < self.probabilities.unseen_name:
-            self.held_out.add("names")
-            return unseen_name(self.random())
-        return train_name(self.random())
-
-    def _number(self) -> str:
-        kind = self.random()
-        dual = kind > 1 - self.probabilities.dual
-        number = "plural" if kind < self.probabilities.plural else "dual" if dual else "singular"
-        self.numbers.add(number)
-        return number
 
     def _nested(self, level: int) -> tuple[Phrase | None, Clause | None]:
         """Draw a possessor, a relative clause or neither, for a phrase inside `level` other phrases."""
@@ -215,7 +200,7 @@ class Draft:
             "depth": self.depth,
             "negative": "yes" if self.negative else "no",
             "question": "yes" if self.sentence.question else "no",
-            "conditional": "yes" if self.sentence.conditional else "no",
+            "conditional": "yes" if self.sentence.link.startswith("condition") else "no",
             "relative": next((gap for gap in ("object", "subject") if gap in self.gaps), "none"),
             "number": next((number for number in ("dual", "plural") if number in self.numbers), "singular"),
             "pronoun": "yes" if self.pronoun else "no",

@@ -19,7 +19,16 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.tasks.base import Example, TaskConfig, Tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.scoring import is_unspaced, mean, same_text, token_accuracy
-from tfstudy.tasks.translation.text import FAULTS, LEFT_OUT, TRAIN_PAIRS, Pair, embedded, from_corpus, listed
+from tfstudy.tasks.translation.text import (
+    LEFT_OUT,
+    MAX_SUBWORDS,
+    TRAIN_PAIRS,
+    Pair,
+    embedded,
+    from_corpus,
+    listed,
+    located,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,8 +40,8 @@ LARGEST = 10**8  # number of pairs, as of the examples of other tasks
 
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (*FilesConfig.__annotations__, "source_language", "target_language", "clean")
-EVALUATED = 32  # times as many subwords may a held-out sentence have
-MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
+MAX_EVALUATED = 32 * MAX_SUBWORDS  # subwords of a held-out sentence
+PRESETS = ((40_000, "small"), (200_000, "medium"))  # the most target tokens in train that each is meant for
 # Languages written without spaces between words, and the tokenizer of sacreBLEU for each
 UNSPACED = dict.fromkeys(
     ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
@@ -60,9 +69,6 @@ class TranslationConfig(FilesConfig):
     max_train_length: int = Field(
         0, ge=0, description="maximum source words in training; longer pairs become test splits; 0: no limit"
     )
-    max_subwords: int = Field(
-        0, ge=0, description="maximum subwords of a train source or target; longer pairs are left out; 0: 256"
-    )
     subword_vocab_size: int = Field(
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs"
     )
@@ -87,19 +93,17 @@ class Translation(CorpusTask):
         size = size_for(len(train)) if config.subword_vocab_size < 0 else config.subword_vocab_size
         self._subwords = learn([*(pair.source for pair in train), *(pair.target for pair in train)], size)
         self._bleu_tokenizer = bleu_tokenizer(config.target_language, text.train)
-        encoded = zip(train, self._encode(train), strict=True)
-        pairs = [(pair, e) for pair, e in encoded if max(len(e.source), len(e.target)) <= self._most]
-        if not pairs:
-            raise UserError(f"no train pair is left: all have more than {self._most} subwords (data.max_subwords)")
-        self._examples = {"train": [example for _, example in pairs]}
-        self._examples |= {split: self._encode(own) for split, own in text.held_out.items()}
-        self._vocabulary = self._subwords.vocabulary(), self._subwords.vocabulary()
+        encoded = [e for e in self._encode(train) if max(len(e.source), len(e.target)) <= MAX_SUBWORDS]
+        if not encoded:
+            raise UserError(f"no train pair is left: all have more than {MAX_SUBWORDS} subwords on a side")
+        self._examples = {"train": encoded} | {split: self._encode(own) for split, own in text.held_out.items()}
+        self._vocabulary = {*self._subwords.pieces}, {*self._subwords.pieces}
         for split in text.held_out:
             self._check_length(split)
         self._unused = text.notes.get("unused", {})
         self._notes = {
             **text.notes,
-            "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
+            "left_out": text.notes["left_out"] | {"subwords": len(train) - len(encoded)},
             "sizes": {
                 split: {
                     "pairs": len(own),
@@ -108,7 +112,7 @@ class Translation(CorpusTask):
                 }
                 for split, own in self._examples.items()
             },
-            "vocabulary": dict(zip(("source", "target"), map(len, self.vocabulary()), strict=True)),
+            "vocabulary": {"source": len(self._subwords.pieces), "target": len(self._subwords.pieces)},
         }
 
     @classmethod
@@ -136,12 +140,15 @@ class Translation(CorpusTask):
         return self._subwords.decode(tokens)
 
     def readable(self, token: str) -> str:
-        return self._subwords.readable(token)
+        """Return the text of a subword, with `▁` for a space and U+FFFD for bytes that are a part of a character."""
+        from tokenizers import decoders
+
+        return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
 
     def files(self) -> dict[str, str]:
         """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
         corpus = super().files() if self.config.split == "corpus" else {}
-        return {"tokenizer.json": self._subwords.json(), **corpus}
+        return {"tokenizer.json": self._subwords.tokenizer.to_str(), **corpus}
 
     def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
         if "tokenizer.json" in files:
@@ -157,14 +164,24 @@ class Translation(CorpusTask):
         if self.config.split != "corpus":
             return ()
         left_out = listed(self._notes["left_out"], LEFT_OUT)
-        found = "" if self.config.clean else listed(self._notes["quality"]["train"], FAULTS)
-        places = f"first in line {', '.join(str(own[0]) for own in self._notes['faulty']['train'].values() if own)}"
-        way_out = "data.clean=true leaves them out"
+        found = "" if self.config.clean else located(self._notes, "train")
         return [
             *super().remarks(),
             *([f"left out of train: {left_out}"] if left_out else []),
-            *([f"faults in all train pairs of the corpus: {found} ({places}); {way_out}"] if found else []),
+            *([f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out"] if found else []),
         ]
+
+    def preset_warning(self, preset: str) -> str:
+        tokens, fitting = self.fitting_preset()
+        if preset == fitting or preset not in ("default", *dict(PRESETS).values()):
+            return ""
+        return f"WARNING: train has {tokens:,} target tokens, for which preset {fitting} is meant, not {preset}"
+
+    def fitting_preset(self) -> tuple[int, str]:
+        """Return the number of target tokens (subwords) in train, and the preset that is meant for as many."""
+        tokens = self._notes["sizes"]["train"]["target_tokens"]
+        presets = PRESETS if self.config.split == "corpus" else PRESETS[:1]
+        return tokens, next((name for most, name in presets if tokens <= most), "default")
 
     def signatures(self) -> dict[str, str]:
         """Return sacreBLEU's signatures of `bleu` and `chrf`, which are divided by 100 here."""
@@ -205,19 +222,26 @@ class Translation(CorpusTask):
 
     def _check_length(self, split: str) -> None:
         """Raise `UserError` for a held-out sentence that is too long to translate: none is left out silently."""
-        limit = EVALUATED * self._most
         for example in self._examples[split]:
             for side, tokens in (("source", example.source), ("target", example.target)):
-                if len(tokens) > limit:
+                if len(tokens) > MAX_EVALUATED:
                     raise UserError(
-                        f"{split}: a {side} has {len(tokens):,} subwords, of which at most {limit:,} can be translated "
-                        f"(a multiple of data.max_subwords): {quoted(self.text(tokens))}; split or remove it"
+                        f"{split}: a {side} has {len(tokens):,} subwords, of which at most {MAX_EVALUATED:,} can be "
+                        f"translated: {quoted(self.text(tokens))}; split or remove it"
                     )
 
-    @property
-    def _most(self) -> int:
-        """Maximum number of subwords of a train source or target."""
-        return self.config.max_subwords or MAX_SUBWORDS
+
+def overview(root: str) -> dict[str, Any]:
+    """Return what `list corpora` says of a folder: what its train split is for, and its faults with their lines."""
+    try:
+        task = Translation(Translation.Config(split="corpus", root=root, clean=True))
+    except UserError as error:
+        return {"about": f"not read without further settings: {error}"}
+    tokens, preset = task.fitting_preset()
+    notes = task.notes()
+    faults = [f"{split}: {text}" for split in notes["faulty"] if (text := located(notes, split))]
+    about = "; ".join([f"{tokens:,} target tokens in train: preset {preset}", *faults])
+    return {"about": about, "target_tokens": tokens, "preset": preset, "faulty": notes["faulty"]}
 
 
 class Subwords:
@@ -229,40 +253,27 @@ class Subwords:
     """
 
     def __init__(self, tokenizer: "Tokenizer") -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         ids = tokenizer.get_vocab()
-        self._pieces = sorted(ids, key=ids.__getitem__)
+        self.pieces = sorted(ids, key=ids.__getitem__)
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the subwords of each text; none for an empty text."""
-        pieces = self._pieces  # the tokenizer itself would create a new string for each token
-        return [tuple(pieces[i] for i in encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+        pieces = self.pieces  # the tokenizer itself would create a new string for each token
+        return [tuple(pieces[i] for i in encoding.ids) for encoding in self.tokenizer.encode_batch_fast(list(texts))]
 
     def decode(self, tokens: Sequence[str]) -> str:
-        return str(self._tokenizer.decoder.decode(list(tokens)))
-
-    def readable(self, token: str) -> str:
-        """Return the text of a subword, with `▁` for a space and U+FFFD for bytes that are a part of a character."""
-        from tokenizers import decoders
-
-        return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
-
-    def vocabulary(self) -> set[str]:
-        return set(self._pieces)
+        return str(self.tokenizer.decoder.decode(list(tokens)))
 
     @classmethod
     def read(cls, text: str) -> "Subwords":
-        """Return the subwords that `json` wrote; `UserError` for a damaged text."""
+        """Return the subwords of a `tokenizer.json`; `UserError` for a damaged text."""
         from tokenizers import Tokenizer
 
         try:
             return cls(Tokenizer.from_str(text))
         except Exception as error:  # the library raises nothing more specific
             raise UserError(f"tokenizer.json is damaged: {error}") from None
-
-    def json(self) -> str:
-        """Return the tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
-        return str(self._tokenizer.to_str())
 
 
 def learn(texts: Iterable[str], size: int) -> Subwords:

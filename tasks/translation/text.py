@@ -23,6 +23,7 @@ CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
 # Test splits of longer sources: more than and at most this many times the maximum train length.
 LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}
 MAX_LONGER = 1_000  # pairs in each of these splits
+MAX_SUBWORDS = 256  # of a train source or target: one much longer pair would set the cost of a batch
 MAX_RATIO = 9  # of the two sides' lengths in words
 # Faults that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07-2045) and OpusFilter (Aulamo et al. 2020) remove,
 # without those that guess a language. The first fault of a pair is the reason to leave it out.
@@ -36,7 +37,7 @@ LEFT_OUT = FAULTS | {  # reasons to leave a pair out of train
     "overlap": "with a source that is also in another split",
     "overlap_target": "with a target that is also in another split",
     "length": "longer than data.max_train_length",
-    "subwords": "with more subwords on a side than data.max_subwords (0: 256)",
+    "subwords": f"with more than {MAX_SUBWORDS} subwords on a side",
 }
 PLACES = 20  # lines with a fault are recorded for each split
 
@@ -62,10 +63,9 @@ class Text(NamedTuple):
     notes: dict[str, Any]
 
 
-def pair_of(source: str, target: str, tags: Mapping[str, Tag] = MappingProxyType({})) -> Pair:
-    """Return a pair with `length` added to its tags."""
-    length = len(source.split())
-    return Pair(source, target, {**tags, "length": length} if tags else _length_tag(length))
+def pair_of(source: str, target: str) -> Pair:
+    """Return a pair with its length as a tag."""
+    return Pair(source, target, _length_tag(len(source.split())))
 
 
 @cache
@@ -93,7 +93,7 @@ def _embedded_held_out(seed: int, **sizes: int) -> Mapping[str, tuple[Pair, ...]
 
 def _drawn(split: str, numbers: Iterable[int], seed: int) -> Iterator[Pair]:
     for source, target, tags in (synthetic.pair(split, number, seed) for number in numbers):
-        yield pair_of(" ".join(source), " ".join(target), tags)
+        yield Pair(" ".join(source), " ".join(target), tags)
 
 
 def from_corpus(config: "TranslationConfig") -> Text:
@@ -108,24 +108,27 @@ def from_corpus(config: "TranslationConfig") -> Text:
             split.check_no_empty(name, "; data.clean=true leaves them out")
     pairs = {name: [*map(pair_of, split.sources, split.targets)] for name, split in splits.items()}
     found = {name: [*faults(own)] for name, own in pairs.items()}
-    train, cleaned = pairs.pop("train"), Counter[str]()
-    if config.clean:
-        cleaned = Counter(names[0] for names in found["train"] if names)
-        train = [pair for pair, names in zip(train, found["train"], strict=True) if not names]
-    kept, longer, left_out = choose(shuffled(train, config.seed), pairs, config.max_train_length)
-    left_out |= cleaned
-    reasons = listed(left_out, LEFT_OUT) or "none"
-    if not kept:
-        raise UserError(f"no train pair is left of {len(found['train']):,} (left out: {reasons})")
-    if len(kept) < config.train_pairs:
-        raise UserError(
-            f"data.train_pairs must be at most {len(kept):,}, the number of train pairs (left out: {reasons}), "
-            f"but is {config.train_pairs:,}"
-        )
     faulty = {  # numbers of lines or rows
         name: {fault: [n for n, names in enumerate(own, splits[name].first) if fault in names] for fault in FAULTS}
         for name, own in found.items()
     }
+    train, cleaned = pairs.pop("train"), Counter[str]()
+    if config.clean:
+        cleaned = Counter(names[0] for names in found["train"] if names)
+        train = [pair for pair, names in zip(train, found["train"], strict=True) if not names]
+
+    def digest(pair: Pair) -> bytes:
+        return hashlib.sha256(f"subset\t{config.seed}\t{pair.source}\t{pair.target}".encode()).digest()
+
+    # In an order that depends only on text and seed, prefixes are nested random subsets; files are often sorted.
+    kept, longer, left_out = choose(sorted(train, key=digest), pairs, config.max_train_length)
+    left_out |= cleaned
+    if len(kept) < max(config.train_pairs, 1):
+        needed = f" for data.train_pairs={config.train_pairs}" if config.train_pairs else ""
+        reasons = listed(left_out, LEFT_OUT) or "none"
+        raise UserError(
+            f"{len(kept):,} of {len(found['train']):,} train pairs are left, too few{needed} (left out: {reasons})"
+        )
     notes = {
         "commit": commit,
         "quality": {name: {fault: len(lines) for fault, lines in own.items()} for name, own in faulty.items()},
@@ -134,18 +137,6 @@ def from_corpus(config: "TranslationConfig") -> Text:
         "unused": unused,
     }
     return Text(kept, split_by_length(pairs, config.max_train_length, longer, kept), notes)
-
-
-def shuffled(pairs: Iterable[Pair], seed: int) -> list[Pair]:
-    """Return the pairs in an order that depends only on their text and `seed`; its prefixes are nested random subsets.
-
-    Files are often sorted by origin, so the first lines would not be a random sample.
-    """
-
-    def key(pair: Pair) -> bytes:
-        return hashlib.sha256(f"subset\t{seed}\t{pair.source}\t{pair.target}".encode()).digest()
-
-    return sorted(pairs, key=key)
 
 
 def faults(pairs: Iterable[Pair]) -> Iterator[list[str]]:
@@ -176,12 +167,19 @@ def listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
     return ", ".join(f"{counts[name]:,} {text}" for name, text in texts.items() if counts.get(name))
 
 
+def located(notes: Mapping[str, Any], split: str) -> str:
+    """Return the number of each fault in a split, with its first line."""
+    first = {fault: lines[0] for fault, lines in notes["faulty"][split].items() if lines}
+    counts = notes["quality"][split]
+    return ", ".join(f"{counts[name]:,} {FAULTS[name]} (first in line {line})" for name, line in first.items())
+
+
 def choose(
     pairs: Iterable[Pair], held_out: Mapping[str, Iterable[Pair]], max_length: int, most: int = 0
 ) -> tuple[list[Pair], list[Pair], dict[str, int]]:
     """Return the pairs to train on (at most `most`; 0: all), the longer ones, and how many are left out by reason.
 
-    No pair to train on has a source or a target of a held-out split, or a source of more than `max_length` words.
+    No pair to train on has a source or a target of a held-out split.
     """
     sources = {pair.source for own in held_out.values() for pair in own}
     targets = {pair.target for own in held_out.values() for pair in own}
@@ -204,10 +202,9 @@ def choose(
 def split_by_length(
     held_out: Mapping[str, Sequence[Pair]], max_length: int, longer: Iterable[Pair], train: Sequence[Pair]
 ) -> dict[str, list[Pair]]:
-    """Return the held-out splits; longer sources of `test`, and those of `longer`, form splits of their own.
+    """Return the held-out splits; with a `max_length`, longer sources of `test` and `longer` are splits of their own.
 
-    The new splits contain no pair twice and no target of `train`. `validation` keeps sources up to `max_length`, other
-    splits stay as they are. Empty splits are dropped. With `max_length` 0, all splits are returned unchanged.
+    These contain no pair twice and no target of `train`. Empty splits are dropped.
     """
     splits = {name: list(pairs) for name, pairs in held_out.items()}
     if not max_length:

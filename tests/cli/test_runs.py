@@ -141,8 +141,10 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
             assert list(dict.fromkeys(row["name"].split()[column] for row in rows)) == names
             shown = [line.split()[column] for line in lines("list", *words)]
             assert list(dict.fromkeys(shown)) == names, "a line for each"
-    columns(Path("corpora/some-en-de"), train=[("a dog", "ein Hund"), ("a cat", "")], test=[("a dog", "der Hund")])
-    assert lines("list", "corpora", "corpora") == ["some-en-de  test.tsv train.tsv"]
+    columns(Path("corpora/some-en-de"), train=[("a dog", "ein Hund"), ("a cat", "")], test=[("one dog", "der Hund")])
+    [line] = lines("list", "corpora", "corpora")
+    assert line.split("  ", 1)[0] == "some-en-de"
+    assert " target tokens in train: preset small; train: 1 with an empty side (first in line 2)" in line
 
 
 def test_list_runs_shows_the_state_of_each_run_and_what_varies(lines):

@@ -27,18 +27,18 @@ from tfstudy.launchers import ExecutorSettings
 from tfstudy.runs.writer import run_folder
 from tfstudy.tasks.base import fingerprint
 
-SORTING = {"base": {"task": "sorting", "data": {"train_examples": 200}}}
+COPYING = {"base": {"task": "copying", "data": {"train_examples": 200}}}
 ARCHS = {"arch": ["lstm", "cnn"]}
 
 
 def runs(more: dict, smoke: bool = False) -> list[tuple]:
-    return [(c.config.arch, c.config.data.split, c.config.seed) for c in expand({**SORTING, **more}, smoke)]
+    return [(c.config.arch, c.config.data.split, c.config.seed) for c in expand({**COPYING, **more}, smoke)]
 
 
 def test_every_combination_is_a_run_and_seeds_are_innermost():
-    grid = {"axes": {"data.split": ["symbols", "numbers"], **ARCHS}, "seeds": "0-1"}
+    grid = {"axes": {"data.split": ["copy", "reverse"], **ARCHS}, "seeds": "0-1"}
     assert runs(grid) == [
-        (arch, split, seed) for split in ("symbols", "numbers") for arch in ("lstm", "cnn") for seed in (0, 1)
+        (arch, split, seed) for split in ("copy", "reverse") for arch in ("lstm", "cnn") for seed in (0, 1)
     ]
 
 
@@ -55,17 +55,17 @@ def test_per_overrides_base_and_axes_override_per():
 
 def test_an_axis_of_one_architecture_multiplies_only_its_runs_and_options_replace_it():
     own = [{"when": {"arch": "lstm"}, "axes": {"model.attention": ["additive", "none"]}}]
-    grid = {**SORTING, "axes": ARCHS, "per": own}
+    grid = {**COPYING, "axes": ARCHS, "per": own}
     assert [arch for arch, *_ in runs(grid)] == ["lstm", "lstm", "cnn"]
     equal = {"axes": {"arch": ["lstm", "lstm"], "train.learning_rate": [1e-3, 0.001]}, "seeds": [0, 0]}
-    assert runs(equal) == [("lstm", "symbols", 0)], "equal runs are one run"
+    assert runs(equal) == [("lstm", "copy", 0)], "equal runs are one run"
     over = with_axes(grid, parse_axes(["model.attention=none", "arch=lstm"]), "3")
     assert [(c.config.model.attention, c.config.seed) for c in expand(over)] == [("none", 3)]
 
 
 def test_a_part_may_have_seeds_of_its_own_which_a_tier_and_the_command_line_replace():
     grid = {
-        **SORTING,
+        **COPYING,
         "axes": ARCHS,
         "per": [{"when": {"arch": "lstm"}, "seeds": "0-2"}],
         "seeds": 0,
@@ -81,9 +81,9 @@ def test_a_part_may_have_seeds_of_its_own_which_a_tier_and_the_command_line_repl
 
 
 def test_an_axis_may_hold_sections():
-    grid = {"axes": {"data": [{"split": "symbols"}, {"split": "numbers", "train_examples": 300}]}}
-    found = [(c.config.data.split, c.config.data.train_examples) for c in expand({**SORTING, **grid})]
-    assert found == [("symbols", 200), ("numbers", 300)]
+    grid = {"axes": {"data": [{"split": "copy"}, {"split": "reverse", "train_examples": 300}]}}
+    found = [(c.config.data.split, c.config.data.train_examples) for c in expand({**COPYING, **grid})]
+    assert found == [("copy", 200), ("reverse", 300)]
     axes = {"model": [{"layers": 1}, {"layers": 2}], "model.dim": [8, 16]}
     assert len(expand({"base": {"task": "scan", "arch": "lstm"}, "axes": axes})) == 4
 
@@ -91,14 +91,14 @@ def test_an_axis_may_hold_sections():
 @pytest.mark.parametrize(
     ("exclude", "left"),
     [
-        ({"arch": "cnn", "data": {"split": "numbers"}}, 9),
-        ({"arch": ["cnn", "lstm"], "data.split": "numbers"}, 6),
+        ({"arch": "cnn", "data": {"split": "reverse"}}, 9),
+        ({"arch": ["cnn", "lstm"], "data.split": "reverse"}, 6),
         ({"arch": "cnn", "seed": 1}, 10),
         ({"train.learning_rate": 0.001}, 0),  # YAML reads the axis' 1e-3 as text
     ],
 )
 def test_excluded_combinations_are_left_out(exclude, left):
-    axes = {"data.split": ["symbols", "numbers"], **ARCHS, "train.learning_rate": ["1e-3"]}
+    axes = {"data.split": ["copy", "reverse"], **ARCHS, "train.learning_rate": ["1e-3"]}
     grid = {"axes": axes, "exclude": [exclude], "seeds": "0-2"}
     if left:
         assert len(runs(grid)) == left
@@ -110,7 +110,7 @@ def test_excluded_combinations_are_left_out(exclude, left):
 def test_presets_can_be_an_axis_and_are_recorded_and_smoke_runs_are_small():
     grid = {"base": {"task": "scan"}, "axes": {"arch": ["transformer"], "preset": ["default", "csordas-2021"]}}
     assert [run.preset for run in expand(grid)] == ["default", "csordas-2021"]
-    [run] = expand(SORTING, smoke=True)
+    [run] = expand(COPYING, smoke=True)
     assert (run.config.smoke, run.config.train.steps) == (True, 20)
 
 
@@ -182,7 +182,7 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
 )
 def test_a_bad_grid_is_refused(grid, message):
     with pytest.raises(UserError, match=message):
-        expand({**SORTING, "axes": ARCHS, **grid})
+        expand({**COPYING, "axes": ARCHS, **grid})
 
 
 def test_all_errors_of_a_grid_file_are_reported_at_once():
@@ -208,7 +208,7 @@ def test_a_seed_that_no_run_can_have_is_refused():
 
 
 def test_a_plan_has_the_folders_that_runs_use_and_writes_nothing(tmp_path):
-    for run in plan(expand({**SORTING, "axes": ARCHS, "seeds": "0-1"}, smoke=True), tmp_path, "study"):
+    for run in plan(expand({**COPYING, "axes": ARCHS, "seeds": "0-1"}, smoke=True), tmp_path, "study"):
         assert run.path == run_folder(tmp_path, "study", run.config, prepare(run.config).identity)
         assert not run.finished
     assert not list(tmp_path.iterdir())

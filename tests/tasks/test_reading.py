@@ -88,8 +88,8 @@ def test_the_corpora_of_a_folder_are_listed_with_their_files(tmp_path):
     columns(tmp_path / "a", train=PAIRS, dev=TEST, test=TEST)
     columns(tmp_path / "no test", train=PAIRS)
     expected = {"a": ["dev.tsv", "test.tsv", "train.tsv"], "b": ["test.de", "test.en.gz", "train.de", "train.en.gz"]}
-    assert corpora(tmp_path) == expected
-    assert corpora(tmp_path / "a") == {"a": expected["a"]}
+    assert corpora(tmp_path) == {tmp_path / name: files for name, files in expected.items()}
+    assert corpora(tmp_path / "a") == {tmp_path / "a": expected["a"]}
     for folder, message in (("no test", "has no corpus"), ("nowhere", "No such file or directory")):
         with pytest.raises(UserError, match=message):
             corpora(tmp_path / folder)

@@ -18,22 +18,22 @@ from tfstudy.evaluation.evaluate import Output, summarise_outputs
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import fingerprint, overlap
 from tfstudy.tasks.translation import synthetic
-from tfstudy.tasks.translation.task import Translation, learn
+from tfstudy.tasks.translation import task as task_module
+from tfstudy.tasks.translation.task import Translation, learn, overview
 from tfstudy.tasks.translation.text import FAULTS, faults, pair_of
 
 # The embedded languages
 
 
-@pytest.mark.parametrize("split", ["train", next(iter(synthetic.TESTS))])
-def test_examples_are_the_sentences_of_the_language(embedded, split):
-    wanted = [synthetic.pair(split, i, 0) for i in range(30)]
-    found = embedded.examples(split)[:30]
-    kept = [p for p in wanted if " ".join(p.source) in sources(embedded, split)]
-    assert len(kept) > 20
-    for sentence, example in zip(kept, found, strict=False):
-        assert embedded.text(example.source) == " ".join(sentence.source)
-        assert embedded.text(example.target) == " ".join(sentence.target)
-        assert example.tags == {**sentence.tags, "length": len(sentence.source)}
+def test_examples_are_the_sentences_of_the_language(embedded):
+    for split in ("train", next(iter(synthetic.TESTS))):
+        wanted = {" ".join(p.source): p for p in (synthetic.pair(split, i, 0) for i in range(30))}
+        found = [e for e in embedded.examples(split)[:30] if embedded.text(e.source) in wanted]
+        assert len(found) > 20
+        for example in found:
+            sentence = wanted[embedded.text(example.source)]
+            assert embedded.text(example.target) == " ".join(sentence.target)
+            assert example.tags == sentence.tags
 
 
 def test_fewer_pairs_are_the_first_of_more_and_another_seed_draws_others(few):
@@ -101,12 +101,11 @@ def test_training_pairs_that_leak_are_dropped_counted_and_announced(tmp_path):
         "train: 2 with a source that is also in another split, 1 with a target that is also in another split"
     )
     assert overlap(task) == {"validation": 0, "test": 0}
-    with pytest.raises(
-        UserError, match=r"^data\.train_pairs must be at most 2, .*left out: 2 with a source.*, but is 3$"
-    ):
+    message = r"^2 of 5 train pairs are left, too few for data\.train_pairs=3 \(left out: 2 with a source .*\)$"
+    with pytest.raises(UserError, match=message):
         translation(root, train_pairs=3)
     root = columns(tmp_path / "none", train=[("a", "b")], test=[("a", "c")])
-    with pytest.raises(UserError, match=r"^no train pair is left of 1 \(left out: 1 with a source that is also in ano"):
+    with pytest.raises(UserError, match=r"^0 of 1 train pairs are left, too few \(left out: 1 with a source"):
         translation(root)
 
 
@@ -137,8 +136,11 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
     none = {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 0}
     assert task.notes()["left_out"] == {**dict.fromkeys(FAULTS, 1), "empty_side": 2, **none}
     lines = {"empty_side": [5, 9], "length_ratio": [6], "identical_sides": [7], "duplicate": [8]}
-    assert task.notes()["faulty"]["train"] == lines
-    [remark] = translation(columns(tmp_path / "twice", train=[*good, good[0]], test=[("x y", "z")])).remarks()
+    assert task.notes()["faulty"]["train"] == lines == overview(root)["faulty"]["train"]
+    first = "2 with an empty side (first in line 5), 1 with an extreme length ratio (first in line 6)"
+    assert overview(root)["about"].startswith(f"15 target tokens in train: preset small; train: {first}, 1 with")
+    twice = translation(columns(tmp_path / "twice", train=[*good, good[0]], test=[("x y", "z")]))
+    [remark] = twice.remarks()
     assert remark == (
         "faults in all train pairs of the corpus: 1 that occurred before (first in line 5); "
         "data.clean=true leaves them out"
@@ -148,18 +150,31 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
         translation(root, clean=True)
 
 
-def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path):
+def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path, monkeypatch):
+    monkeypatch.setattr(task_module, "MAX_SUBWORDS", 6)
+    monkeypatch.setattr(task_module, "MAX_EVALUATED", 96)
     root = columns(tmp_path, train=[("a", "b"), ("abcdefgh", "b"), ("a", "bcdefgh")], test=[("bcdefghi", "cdefghi")])
-    settings = {"subword_vocab_size": 256}
-    task = translation(root, max_subwords=6, **settings)
+    task = translation(root, subword_vocab_size=256)
     assert (sources(task), len(task.examples("test"))) == (["a"], 1)
     assert task.notes()["left_out"] == {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 2}
     assert task.notes()["sizes"]["train"] == {"pairs": 1, "source_tokens": 2, "target_tokens": 2}
-    with pytest.raises(UserError, match=r"no train pair is left: .* 1 subwords \(data\.max_subwords\)"):
-        translation(root, max_subwords=1, **settings)
-    root = columns(tmp_path, train=[("a", "b")], test=[("a" * 200, "c")])
-    with pytest.raises(UserError, match=r"^test: a source has 201 subwords, of which at most 96 can be translated"):
-        translation(root, max_subwords=3, **settings)
+    for train, test, message in (
+        ("a" * 9, "c", r"no train pair is left: all have more than 6 subwords"),
+        ("a", "a" * 200, r"^test: a source has 201 subwords, of which at most 96 can be translated"),
+    ):
+        with pytest.raises(UserError, match=message):
+            translation(columns(tmp_path, train=[(train, "b")], test=[(test, "c")]), subword_vocab_size=256)
+
+
+def test_a_preset_for_another_amount_of_text_warns(root, embedded, monkeypatch):
+    task = translation(root)
+    tokens = task.notes()["sizes"]["train"]["target_tokens"]
+    assert task.preset_warning("small") == task.preset_warning("of my own") == ""
+    monkeypatch.setattr(task_module, "PRESETS", ((tokens - 1, "small"), (tokens, "medium")))
+    assert [task.fitting_preset()[1], embedded.fitting_preset()[1]] == ["medium", "default"]
+    assert task.preset_warning("default") == (
+        f"WARNING: train has {tokens:,} target tokens, for which preset medium is meant, not default"
+    )
 
 
 def test_a_corpus_has_tests_of_length_that_do_not_depend_on_the_subset(root):
@@ -187,26 +202,24 @@ def test_subwords_restore_any_text(text):
     subwords = learn(TEXTS, 300)
     [tokens] = subwords.encode([text])
     assert subwords.decode(tokens) == text
-    assert set(tokens) <= subwords.vocabulary()
+    assert set(tokens) <= {*subwords.pieces}
     assert not any(character.isspace() for token in tokens for character in token)
 
 
 def test_merges_are_those_of_the_most_frequent_neighbours_at_all_positions_of_a_sentence():
     subwords = learn(["ab ab ab abc abc cab"], 256 + 3)
-    assert subwords.vocabulary() - learn(["abc xyz"], 1000).vocabulary() == {"ab", "Ġab", "Ġabc"}
+    assert {*subwords.pieces} - {*learn(["abc xyz"], 1000).pieces} == {"ab", "Ġab", "Ġabc"}
     assert subwords.encode(["ab abc xy ab"]) == [("Ġab", "Ġabc", "Ġ", "x", "y", "Ġab")]
     assert subwords.decode(("Ġa", "Ã", "<unk>")) == "a\ufffd<unk>", "bytes that form no character are shown"
-    [tokens] = learn(["naïve naïve"], 300).encode(["naïve 犬"])
-    assert list(map(subwords.readable, tokens)) == ["▁naïve", "▁", *["�"] * 3]
 
 
 def test_subwords_are_the_same_in_any_order_and_in_another_process_with_other_threads():
-    assert learn(TEXTS, 300).json() == learn(TEXTS[::-1], 300).json()
+    assert learn(TEXTS, 300).tokenizer.to_str() == learn(TEXTS[::-1], 300).tokenizer.to_str()
     code = "import sys, json\nfrom tfstudy.tasks.translation.task import learn\n"
-    code += "print(learn(json.load(sys.stdin), 300).json())"
+    code += "print(learn(json.load(sys.stdin), 300).tokenizer.to_str())"
     done = subprocess.run([sys.executable, "-c", code], env={"RAYON_NUM_THREADS": "4", "PYTHONHASHSEED": "2"},
                           input=json.dumps(TEXTS), capture_output=True, text=True, check=True)  # fmt: skip
-    assert done.stdout.strip() == learn(TEXTS, 300).json()
+    assert done.stdout.strip() == learn(TEXTS, 300).tokenizer.to_str()
 
 
 def test_subwords_are_learnt_from_the_pairs_that_are_trained_on(tmp_path, root):
@@ -234,6 +247,7 @@ def test_what_a_run_keeps_of_its_corpus_suffices_to_translate(root):
     assert again.vocabulary() == task.vocabulary()
     assert again.tokens("an old dog") == task.tokens("an old dog")
     assert again.text(task.tokens("an old dog")) == "an old dog"
+    assert [*map(again.readable, learn(["naïve naïve"], 300).encode(["naïve 犬"])[0])] == ["▁naïve", "▁", *["�"] * 3]
     assert Translation.restored(task.config, {}) is None
 
 

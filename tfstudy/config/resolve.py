@@ -27,10 +27,16 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.test_digits": 0,  # of sorting
     "data.test_symbols": 0,
     "data.modulus": 7,  # of arithmetic
+    "data.reverse_output": False,
     "data.repeats": 2,  # of copying
+    "data.index_hints": 0,
+    "data.digits": 3,  # of sorting
+    "data.queries": 0,  # of recall
+    "data.scratchpad": False,  # of all generated tasks
     "data.bleu_tokenizer": "auto",  # of translation, and the next
     "data.drop_overlap": True,
     "data.lowercase": False,
+    "data.max_subwords": 0,
     "data.reverse": False,
     "data.shared_subwords": True,
     "data.subset_seed": 0,

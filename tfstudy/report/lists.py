@@ -111,10 +111,12 @@ def runs_list(folder: Path) -> Rows:
 
 
 def corpora_list(folder: Path) -> Rows:
-    """Return the corpora for translation in a folder, with their files."""
+    """Return the corpora for translation in a folder: their size with the preset for it, faults by line, and files."""
     from tfstudy.tasks.reading import corpora
+    from tfstudy.tasks.translation.task import overview
 
-    return [{"name": name, "files": files} for name, files in corpora(folder).items()]
+    found = corpora(folder).items()
+    return [{"name": path.resolve().name, **overview(str(path)), "files": files} for path, files in found]
 
 
 LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what the second word names, and what they are
@@ -153,7 +155,7 @@ def listing(what: str, of: Any = "") -> Listing:
 
 def _about(row: Row, short: bool) -> str:
     """Return what a row says of itself; `short` is its first sentence in one line, without sources."""
-    about = str(row["about"] if "about" in row else " ".join(row["files"]))
+    about = str(row["about"])
     if short and not about.startswith("broken"):
         sentence = re.split(r"(?<!al)[.;] ", SOURCE.sub("", about))[0].rstrip(".:;")
         about = textwrap.shorten(sentence, SHORT, placeholder=" ...")
