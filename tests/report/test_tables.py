@@ -150,7 +150,7 @@ def two_tasks(folder):
 
 def test_a_task_has_a_table_with_a_row_for_each_condition_and_a_column_for_each_test_set(tmp_path):
     found = table(two_tasks(tmp_path))
-    first, second = sorted(wide(found), key=lambda cells: cells.title)
+    first, second = sorted(wide(found.rows), key=lambda cells: cells.title)
     same = "; the same in each row: architecture transformer, parameters 1k"
     assert [first.title, second.title] == [f"exact match on copying copy{same}", "exact match on scan"]
     assert list(first.frame) == ["dim", "test", "long"]
@@ -181,7 +181,7 @@ def test_every_number_of_the_long_table_is_in_the_wide_one(tmp_path, count):
             }
             records.append(one)
     found = table(write(tmp_path, *records))
-    [cells] = wide(found)
+    [cells] = wide(found.rows)
     frame = pd.DataFrame(cells.frame).set_index("architecture" if count == 3 else "test set")
     frame = frame if count == 3 else frame.T
     assert cells.title.endswith("; the same in each row: parameters 1k")

@@ -101,7 +101,7 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
 
 def _table(table: Table, counts: str) -> Section:
     blocks: list[Block] = [Words(f"{counts}; {first_note(table.rows)}.", note=True)]
-    for cells in wide(table):
+    for cells in wide(table.rows, table.baseline):
         rows = list(zip(*cells.texts("**{}**").values(), strict=True))
         blocks.append(Grid(cells.title, list(cells.frame), rows))
     notes = [note.text for note in table.notes if note.kind != LEFT_OUT]

@@ -213,9 +213,9 @@ def layout(table: Table, format: str, width: int = 0) -> list[Cells]:
     """Return the tables to print; on a terminal with intervals in lines of their own if they are wider than it."""
     if table.columns:
         return [long(table, format)]
-    found = wide(table, format)
+    found = wide(table.rows, table.baseline, format)
     narrow = format == "text" and any(cells.width > width for cells in found)
-    return wide(table, format, narrow) if narrow else found
+    return wide(table.rows, table.baseline, format, narrow) if narrow else found
 
 
 def values(table: Table) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from tfstudy.report.render import Cells, Written
 from tfstudy.runs.display import metric_name
 
 if TYPE_CHECKING:
-    from tfstudy.report.tables import Table
+    import pandas as pd
 
 MANY = 6  # test sets in columns, where there are fewer conditions
 LABELS = ("architecture", "preset")  # heads whose texts say what they are
@@ -31,16 +31,16 @@ Names = tuple[str, ...]  # what tells a row from the others: a text for each hea
 Lines = Mapping[Names, Mapping[Place, Condition]]  # of each row the same condition on several test sets
 
 
-def wide(table: "Table", format: str = "md", narrow: bool = False) -> list[Cells]:
-    """Return the tables of a study, of each task its results and then, with a baseline, the differences from it.
+def wide(rows: "pd.DataFrame", baseline: str = "", format: str = "md", narrow: bool = False) -> list[Cells]:
+    """Return the tables of `tables.Table.rows`, of each task its results and then, with a baseline, the differences.
 
     If they are to be `narrow`, intervals and sources stand in lines of their own.
     """
-    tasks = table.rows.groupby("task", sort=False)
-    return [cells for _, rows in tasks for cells in _of_task(table, rows_of(rows), format, narrow)]
+    tasks = rows.groupby("task", sort=False)
+    return [cells for _, own in tasks for cells in _of_task(rows_of(own), baseline, format, narrow)]
 
 
-def _of_task(table: "Table", rows: Sequence[Condition], format: str, narrow: bool) -> list[Cells]:
+def _of_task(rows: Sequence[Condition], baseline: str, format: str, narrow: bool) -> list[Cells]:
     heads, lines = _lines(rows)
     common, places = _places(rows)
     usual = Counter(map(run_count, rows)).most_common(1)[0][0]
@@ -73,7 +73,7 @@ def _of_task(table: "Table", rows: Sequence[Condition], format: str, narrow: boo
     blocks = [_block(title, columns, more, lines, places, (result, lambda row: bool(row.best_group)), published)]
     compared = [i for i, on in enumerate(lines.values()) if any(map(difference, on.values()))]
     if compared:
-        title = f"difference from {table.baseline} in points (q)"
+        title = f"difference from {baseline} in points (q)"
         columns = {head: [texts[i] for i in compared] for head, texts in columns.items()}
         kept = {line: on for i, (line, on) in enumerate(lines.items()) if i in compared}
         blocks.append(_block(title, columns, {}, kept, places, (difference, lambda row: row.q < ALPHA), {}))
