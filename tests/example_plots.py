@@ -24,26 +24,40 @@ def folder(study, made):
 
 
 def predict(study, made, *predictions, split="test"):
-    """Leaves predictions in the folder of a run, each its source, target, prediction and tags."""
+    """Leaves predictions in the folder of a run, each its source, target and prediction."""
     names = ("source", "target", "prediction", "tags")
-    lines = [json.dumps(dict(zip(names, one, strict=True))) for one in predictions]
+    lines = [json.dumps(dict(zip(names, (*one, {}), strict=True))) for one in predictions]
     put_predictions(folder(study, made), split, lines)
 
 
+def plotted(study, kind, **selection):
+    return make_plot(read_study(study), kind, Selection(**selection))
+
+
 def drawn(study, kind, **selection):
-    return make_plot(read_study(study), kind, Selection(**selection)).figure
+    return plotted(study, kind, **selection).figure
 
 
 def texts(figure):
     return [text.get_text() for text in figure.findobj(mpl.text.Text) if text.get_text()]
 
 
-def legend(figure):
-    return [text.get_text() for one in figure.subfigs[0].legends for text in one.get_texts()]
-
-
 def colour(artist):
     return to_hex(artist.get_color()).upper()
+
+
+def curves(axes):
+    """Return the points of each line by its colour and width."""
+    return [
+        (colour(one), one.get_linewidth(), [*one.get_xdata()], [round(y, 6) for y in one.get_ydata()])
+        for one in axes.lines
+    ]
+
+
+def intervals(axes):
+    """Return the ends of each horizontal interval by its colour, from the first drawn to the last."""
+    found = [one for one in axes.collections if isinstance(one, mpl.collections.LineCollection)]
+    return [(to_hex(own.get_color()[0]).upper(), *(x for x, _ in own.get_segments()[0])) for own in found]
 
 
 def tagged(one, tests, tag="length"):

@@ -15,7 +15,7 @@ from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import first_error, summarize_errors
 from tfstudy.report.error_examples import DOTS, errors, side_by_side
-from tfstudy.report.plots.errors import shares_by_seed
+from tfstudy.report.plots.rows import shares_by_seed
 from tfstudy.runs.store import read_predictions
 
 WORDS = st.lists(st.sampled_from(["a", "bb", "I_TURN_LEFT", "翻译", "x" * 50]), max_size=60)

@@ -14,8 +14,8 @@ from tfstudy.report.measured import (
     rank_note,
     saved_measurements,
 )
-from tfstudy.report.plots import attention
-from tfstudy.report.plots.measurement import plot
+from tfstudy.report.plots.instruments import attention
+from tfstudy.report.plots.instruments import measurement as plot
 from tfstudy.report.render import render
 from tfstudy.report.study_page import publish
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
@@ -155,7 +155,7 @@ def test_no_line_of_a_table_of_attention_is_longer_than_the_terminal(word):
 
 
 def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():
-    found = attention.plot(maps_of())
+    found = attention(maps_of())
     axes = [one for one in found.figure.axes if one.get_title()]
     assert [one.get_title() for one in axes] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
     assert [one.get_text() for one in axes[0].get_yticklabels()] == ["ot0", "ot1"]
@@ -163,4 +163,4 @@ def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_a
     assert axes[0].collections[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
     assert found.alt.endswith("; 4 maps by layer and head. Source: st0 st1 st2. Output: ot0 ot1.")
     odd = maps_of(2, 2, 1, [1], word="$\\frac<ö😀\u202e")
-    assert attention.plot(odd).encode(".svg") == attention.plot(odd).encode(".svg"), "a token is drawn as it is"
+    assert attention(odd).encode(".svg") == attention(odd).encode(".svg"), "a token is drawn as it is"

@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 
 from tests.example_plots import PART, drawn, folder, predict, runs, tagged, texts
@@ -11,7 +12,7 @@ from tfstudy.analysis.frame import read_study
 from tfstudy.cli import main
 from tfstudy.errors import UserError
 from tfstudy.report.plots import Selection, all_plots, make_plot, merge_studies, save_plot
-from tfstudy.report.plots.series import COLOURS, architecture_colours, series_styles
+from tfstudy.report.plots.series import COLOURS, architecture_colours, styles_of
 
 
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
@@ -102,7 +103,7 @@ def test_architectures_have_colours_and_their_conditions_markers_and_lines():
     assert len(set(many.values())) == 7
     assert architecture_colours(["gru"])["gru"] == architecture_colours(["gru", "lstm", "cnn"])["gru"]
     assert list(many)[:3] == list(COLOURS)
-    styles = series_styles({f"lstm dim={n}": "lstm" for n in range(28)})
+    styles = styles_of(pd.DataFrame({"label": [f"lstm dim={n}" for n in range(28)], "arch": "lstm"}))
     assert len({(style.marker, str(style.line)) for style in styles.values()}) == 28
     assert {style.colour for style in styles.values()} == {COLOURS["lstm"]}
     assert list(styles)[:3] == ["lstm dim=0", "lstm dim=1", "lstm dim=2"]  # not 10 before 2
@@ -118,18 +119,18 @@ def everything(tmp_path_factory):
             made += [tagged(one, {"test": {"1": 1.0, "2": 0.5}}) for one in runs(arch, 0.5, 0.6, **more)]
     study = write(tmp_path_factory.mktemp("everything"), *made)
     for one in made:
-        predict(study, one, ("x", "a b", "a b", {}), ("y", "a b", "a", {}))
+        predict(study, one, ("x", "a b", "a b"), ("y", "a b", "a"))
         put(folder(study, one), "metrics.csv", "step,metric,value\n50,train_loss,1\n100,train_loss,0.1\n")
     return read_study(study)
 
 
-@pytest.mark.parametrize("kind", ["split", "length", "learning", "settings", "differences", "errors"])
-@pytest.mark.parametrize(("width", "inches"), [("column", 3.35), ("page", 6.9), ("", None)])
+@pytest.mark.parametrize("kind", ["split", "length", "learning", "settings", "differences", "errors", "slices"])
+@pytest.mark.parametrize(("width", "inches"), [("column", 3.35), ("page", 6.9)])
 def test_a_plot_has_its_width_readable_text_the_line_about_its_runs_and_no_overlaps(everything, kind, width, inches):
-    figure = make_plot(everything, kind, Selection(width=width)).figure
+    figure = make_plot(everything, kind, Selection(width=width, tag="length" * (kind == "slices"))).figure
     figure.draw_without_rendering()
     total, height = figure.get_size_inches()
-    assert inches is None or round(total, 3) == inches
+    assert round(total, 3) == inches
     outline = figure.get_tightbbox()
     assert min(outline.x0, outline.y0) >= -0.01
     assert max(outline.x1 - total, outline.y1 - height) <= 0.01

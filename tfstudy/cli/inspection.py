@@ -190,9 +190,9 @@ def measure(
         print(note, file=sys.stderr)
     conditions = by_condition((RunRecord(path, result), record) for path, result, record in measured)
     if out:
-        from tfstudy.report.plots.measurement import plot
+        from tfstudy.report.plots.instruments import measurement
 
-        plot(instrument, conditions).save(out)
+        measurement(instrument, conditions).save(out)
     print_listing(listing(conditions, text_width()), format_)
     if out and format_ == "text":
         print(out)
@@ -211,9 +211,9 @@ def attention(path: Path, settings: dict[str, Any], out: Path | None, format: st
     found = load_run(path, online, quiet).attention(source, str(wanted["target"]) or None)
     maps = found.maps(str(wanted["kind"]), int(wanted["layer"]), int(wanted["head"]))
     if out:
-        from tfstudy.report.plots import attention as figure
+        from tfstudy.report.plots.instruments import attention as figure
 
-        figure.plot(maps.of_one_kind()).save(out)
+        figure(maps.of_one_kind()).save(out)
     from tfstudy.report.measured import attention_listing
 
     print_listing(attention_listing(maps, found.given), format)

@@ -19,7 +19,7 @@ from tfstudy.report.markup import count_range, listed, number, plural, several, 
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
 from tfstudy.report.page import Block, Grid, Items, Page, Picture, Section, Words
-from tfstudy.report.plots import Selection, all_plots
+from tfstudy.report.plots import all_plots
 from tfstudy.report.tables import Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
@@ -90,10 +90,10 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
     measured, notes = saved_measurements(study.runs)
 
     def plots() -> Iterator["Plot"]:
-        from tfstudy.report.plots import layout, measurement
+        from tfstudy.report.plots import instruments, layout
 
-        yield from all_plots(study, Selection(width="page"))
-        yield from (measurement.plot(name, own, layout.PAGE) for name, own in measured.items())
+        yield from all_plots(study)
+        yield from (instruments.measurement(name, own, layout.PAGE) for name, own in measured.items())
 
     found = [Picture(plot.name, plot.alt, plot.svg(), re.sub(r"\W+", "-", plot.name) + ".svg") for plot in plots()]
     return found, notes if found else [*notes, "These records have no data for any plot."]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.analysis.frame import Study, read_finished_runs
-from tfstudy.analysis.summary import conditions, rows_of
+from tfstudy.analysis.summary import conditions
 from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
-# each is a function in the module of its name; in the order of a report
-KINDS = ("split", "length", "learning", "data", "settings", DIFFERENCES, "errors", SLICES)
+KINDS = {  # each is a function in this module; in the order of a report
+    "split": "split", "length": "curves", "learning": "curves", "data": "curves", "settings": "rows",
+    DIFFERENCES: "rows", "errors": "rows", SLICES: "rows",
+}  # fmt: skip
 FILE_TYPES = (".png", ".svg", ".pdf")
-WIDTHS = ("column", "page")
+WIDTHS = ("page", "column")
 
 
 class Selection(NamedTuple):
@@ -28,7 +30,7 @@ class Selection(NamedTuple):
     tag: str = ""  # of slices
     task: str = ""  # one or several, separated by commas
     split: str = ""  # split schemes, in the same way
-    width: str = ""  # one of `WIDTHS`; empty: what the content needs
+    width: str = WIDTHS[0]  # 6.9 or 3.35 inches
 
 
 EVERYTHING = Selection()
@@ -36,10 +38,9 @@ EVERYTHING = Selection()
 
 def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection = EVERYTHING) -> None:
     """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
-    one_of("kind of plot", kind, KINDS)
+    one_of("kind of plot", kind, list(KINDS))
     check_file_type(out)
-    if selection.width:
-        one_of("width", selection.width, WIDTHS)
+    one_of("width", selection.width, WIDTHS)
     if selection.tag and kind != SLICES:
         raise UserError(f"--tag is only valid with --kind {SLICES}, not with --kind {kind}")
     if len(roots) > 1 and kind == DIFFERENCES:
@@ -77,15 +78,14 @@ def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
     """Return the plot of the selected rows of a frame of conditions."""
     from tfstudy.report.plots.layout import SHEETS, theme
 
-    shown = rows_of(found)
+    shown = found
     for name, texts in (("task", selection.task), ("split", selection.split)):
-        known = sorted({getattr(condition, name) for condition in shown})
-        wanted = [one_of(name, text, known) for text in texts.split(",") if text]
-        shown = [condition for condition in shown if not wanted or getattr(condition, name) in wanted]
+        if wanted := [one_of(name, text, sorted(found[name].unique())) for text in texts.split(",") if text]:
+            shown = shown[shown[name].isin(wanted)]
     more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
     sheet = SHEETS[selection.width]
     with theme(sheet):
-        plot: Plot = getattr(import_module(f"{__name__}.{kind}"), kind)(shown, sheet, **more)
+        plot: Plot = getattr(import_module(f"{__name__}.{KINDS[kind]}"), kind)(shown, sheet, **more)
         return plot
 
 

@@ -42,68 +42,51 @@ def plot(records: Sequence[Record], axis: str = "") -> layout.Plot:
         raise UserError("nothing was measured, so there is nothing to draw")
     varied = [name for name in SIZES if len({getattr(record, name) for record in records}) > 1]
     axis = axis if axis in varied else next(iter(varied), "length")
-    rows = []
+    rows, said = [], []
     for record in records:
         sizes = [f"{name}={getattr(record, name)}" for name in varied if name != axis]
-        variant = " ".join([*([record.variant] if record.variant != "default" else []), *sizes])
-        names = (record.work, record.arch, variant, f"{record.arch} {variant}".strip(), getattr(record, axis))
-        rows += [(*names, quantity, *values) for quantity, values in quantities(record).items()]
-    frame = pd.DataFrame(rows)
-    frame.columns = pd.Index(["work", "arch", "variant", "label", axis, "quantity", "mean", "low", "high"])
-    colours, variants = series.architecture_colours(frame["arch"]), list(dict.fromkeys(frame["variant"]))
-    named = zip(frame["label"], frame["arch"], frame["variant"], strict=True)
-    styles = {label: series.style_number(variants.index(variant), colours[arch]) for label, arch, variant in named}
-    cells = [
-        (work, name) for work in WORKS for name in QUANTITIES if len(frame.query("work == @work & quantity == @name"))
-    ]
+        label = " ".join([record.arch, *[record.variant] * (record.variant != "default"), *sizes])
+        found = quantities(record)
+        rows += [(record.work, record.arch, label, getattr(record, axis), name, *found[name]) for name in found]
+        values = ", ".join(f"{name} {value:.3g}" for name, (value, *_) in found.items())
+        size = ", ".join(f"{name} {getattr(record, name)}" for name in SIZES)
+        said.append(f"{record.work}, {record.arch} {record.variant}, {size}: {values}")
+    frame = pd.DataFrame(rows, columns=["work", "arch", "label", "size", "quantity", "mean", "low", "high"])
+    styles, by_cell = series.styles_of(frame), dict([*frame.groupby(["work", "quantity"])])
+    cells = [(work, name) for work in WORKS for name in QUANTITIES if (work, name) in by_cell]
+    ticks = sorted(set(frame["size"]))
     with layout.theme():
-        title, columns = f"Speed, memory and FLOPs by {axis}", len({name for _, name in cells})
-        panels = layout.panels(layout.SCREEN, title, len(cells), columns=columns)
+        panels = layout.panels(layout.PAGE, f"Speed, memory and FLOPs by {axis}", len(cells), columns=2, ratio=0.5)
         for axes, (work, name) in zip(panels.axes, cells, strict=True):
-            own = frame.query("work == @work & quantity == @name").sort_values(axis)
-            last = own[own[axis] == own[axis].max()]["mean"]
-            if name == STEP and own[axis].nunique() > 1:  # in proportion, through the middle at the largest size
+            own = by_cell[work, name].sort_values("size")
+            if name == STEP and own["size"].nunique() > 1:  # in proportion, through the middle at the largest size
+                last = own[own["size"] == own["size"].max()]["mean"]
                 end = math.sqrt(last.min() * last.max())
-                axes.plot(own[axis], end * own[axis] / own[axis].max(), color="0.6", ls=":", lw=1)
-            for label, points in series.grouped(own, "label"):
-                series.draw_line(axes, points.set_index(axis), styles[label])
+                axes.plot(own["size"], end * own["size"] / own["size"].max(), color="0.6", ls=":", lw=1)
+            for label, points in own.groupby("label", sort=False):
+                series.draw_line(axes, points.set_index("size"), styles[str(label)])
             axes.set_yscale("log")
             layout.set_log_ticks(axes.yaxis)
-            values = sorted(set(frame[axis]))
-            layout.set_sizes(axes, values, [f"{value:,}" for value in values])
+            layout.set_sizes(axes, ticks, [f"{size:,}" for size in ticks])
             axes.set_title(panels.lines(f"{work}: {name}"))
         panels.label(SIZES[axis], "")
-        return panels.plot(
-            "bench", _describe(records, axis), series.legend_handles(styles, "lines"), _notes(records, frame, axis)
-        )
+        alt = f"Speed, memory and FLOPs by {axis}. {'; '.join(said)}."
+        return panels.plot("bench", alt, series.legend_handles(styles, lines=True), _notes(records, frame, axis))
 
 
 def _notes(records: Sequence[Record], frame: pd.DataFrame, axis: str) -> list[str]:
     """Return the machine, how speed was measured, and the exponent p of each series: its time grows as size^p."""
     machine, first = records[0].machine, records[0]
-    notes = [
-        f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}."
-    ]
+    torch = machine.versions.get("torch", "unknown")
+    notes = [f"{machine.device}, {plural(machine.threads, 'thread')}, torch {torch}."]
     if first.seconds:
         time = "CPU" if first.times is first.cpu_seconds else "wall-clock"
-        notes.append(
-            f"Speed: by {time} time, median over {plural(len(first.seconds), 'round')} with its 95 % interval."
-        )
+        rounds = plural(len(first.seconds), "round")
+        notes.append(f"Speed: by {time} time, median over {rounds} with its 95 % interval.")
     texts = []
-    for work in WORKS:
-        for label, own in series.grouped(frame[(frame["quantity"] == STEP) & (frame["work"] == work)], "label"):
-            last = own.sort_values(axis)[[axis, "mean"]].apply(np.log).diff().iloc[-1]
-            if len(own) > 1:
-                texts.append(f"{work}, {label} {last['mean'] / last[axis]:.2f}")
+    for (work, label), own in frame[frame["quantity"] == STEP].groupby(["work", "label"], sort=False):
+        last = own.sort_values("size")[["size", "mean"]].apply(np.log).diff().iloc[-1]
+        if len(own) > 1:
+            texts.append(f"{work}, {label} {last['mean'] / last['size']:.2f}")
     grows = f"Between the two largest sizes the time grows as {axis} to the power of: {'; '.join(texts)}."
     return [*notes, *[f"Dotted: in proportion to {axis}. {grows}"] * bool(texts)]
-
-
-def _describe(records: Sequence[Record], axis: str) -> str:
-    """Return the text for readers who cannot see the picture: every value."""
-    texts = []
-    for record in records:
-        values = [f"{name} {value:.3g}" for name, (value, *_) in quantities(record).items()]
-        sizes = ", ".join(f"{name} {getattr(record, name)}" for name in SIZES)
-        texts.append(f"{record.work}, {record.arch} {record.variant}, {sizes}: {', '.join(values)}")
-    return f"Speed, memory and FLOPs by {axis}. {'; '.join(texts)}."

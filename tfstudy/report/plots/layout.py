@@ -1,13 +1,13 @@
 """The layout that all plots share: equal panels or labelled rows, a title, a legend, notes below, one theme.
 
-Matplotlib's constrained layout places everything; a figure then gets the size at which its panels are as large as
-wanted (`Panels.plot`), so that no text is measured here.
+Matplotlib's constrained layout places everything on a sheet of fixed width; the figure then gets the height at which
+its panels are as high as wanted (`Panels.plot`), so that no text is measured here.
 """
 
 import io
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import matplotlib.style
+import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -26,8 +27,8 @@ from tfstudy.errors import UserError, printable
 from tfstudy.runs.files import write_atomically
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
-CORPUS_METRICS = frozenset(("bleu", "chrf"))  # of all outputs together, not shares of examples
-MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
+CORPUS_METRICS = ("bleu", "chrf")  # of all outputs together, not shares of examples
+DPI, MAX_PIXELS = 200, 60_000  # matplotlib draws at most 65,536
 FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
 LETTER = 0.0077  # inches of an average letter, for each point of its size
 LINE = 0.017  # inches of a line of text, in the same way
@@ -38,18 +39,13 @@ MAX_ROWS = 45  # in a column of rows
 class Sheet(NamedTuple):
     """The width of a figure and the size of its text."""
 
-    width: float | None  # inches; None: what the content needs, with the legend on the right instead of below
+    width: float  # inches
     points: float  # of most text
-    letters: int  # in a line of a label
-    dpi: int = 300
-
-    def wrapped(self, label: str) -> str:
-        """Return the label of a row in lines."""
-        return "\n".join(fill(line, self.letters) for line in label.split("\n"))
+    letters: int  # in a line of the label of a row
 
 
-SCREEN, COLUMN, PAGE = Sheet(None, 8.8, 34, 160), Sheet(3.35, 7.0, 20), Sheet(6.9, 7.5, 30)
-SHEETS = {"": SCREEN, "column": COLUMN, "page": PAGE}
+PAGE, COLUMN = Sheet(6.9, 7.5, 36), Sheet(3.35, 7.0, 20)
+SHEETS = {"page": PAGE, "column": COLUMN}
 
 
 class Plot(NamedTuple):
@@ -87,22 +83,16 @@ class Plot(NamedTuple):
 
 
 @contextmanager
-def theme(sheet: Sheet = SCREEN) -> Iterator[None]:
+def theme(sheet: Sheet = PAGE) -> Iterator[None]:
     """Draw and save in our style, whatever the user's own matplotlib settings are."""
-    ours = {"font.family": "DejaVu Sans", "axes.titlesize": 9, "figure.titlesize": 10, "figure.labelsize": 8}
-    ours |= {"text.parse_math": False}  # a dollar in a name is a dollar
+    sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize", "axes.titlesize")
+    ours: dict[str, Any] = dict.fromkeys((*sizes, "figure.labelsize"), sheet.points) | {"figure.titlesize": 8}
+    ours |= {"font.family": "DejaVu Sans", "text.parse_math": False}  # a dollar in a name is a dollar
     ours |= {"legend.frameon": False, "grid.color": "0.88", "grid.linewidth": 0.7, "axes.edgecolor": "0.75"}
-    if sheet.width:
-        texts = ["font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"]
-        texts += ["axes.titlesize", "figure.labelsize"]
-        ours |= dict.fromkeys(texts, sheet.points) | {"figure.titlesize": 8}
     styles = ["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]
     with matplotlib.style.context(styles), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # it is drawn as a box
         yield
-
-
-# Panels
 
 
 class Panels(NamedTuple):
@@ -111,7 +101,6 @@ class Panels(NamedTuple):
     figure: Figure
     axes: list[Axes]
     sheet: Sheet
-    width: float  # inches of a panel, where the sheet has no width
     height: float  # inches of the panels above each other
     columns: int
 
@@ -119,120 +108,101 @@ class Panels(NamedTuple):
         """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
         for number, axes in enumerate(self.axes):
             if number + self.columns >= len(self.axes):
-                axes.set_xlabel(self.lines(x, mpl.rcParams["axes.labelsize"]))
+                axes.set_xlabel(self.lines(x))
                 axes.tick_params(labelbottom=True)
             axes.set_ylabel("" if number % self.columns else fill(y, 26))
 
-    def lines(self, text: str, points: float = 9) -> str:
-        """Return a text in letters of this size in lines that are about as wide as a panel."""
-        width = self.sheet.width / self.columns - 0.7 if self.sheet.width else self.width + 0.3
-        return fill(text, int(width / LETTER / min(points, self.sheet.points)))
+    def lines(self, text: str) -> str:
+        """Return a text in lines that are about as wide as a panel."""
+        return fill(text, int((self.sheet.width / self.columns - 0.5) / LETTER / self.sheet.points))
 
     def plot(self, name: str, alt: str, legend: Sequence[Any] = (), notes: Sequence[str] = ()) -> Plot:
-        """Return the plot, with a legend and notes, as large as its panels and all texts need."""
-        figure, handles = self.figure, list(legend)
-        inner, below = figure.subfigs[0], figure.supxlabel("\n".join(notes), x=EDGE, ha="left", color="0.3", wrap=True)
-        figure.set_figheight(figure.get_figheight() + 0.3 * len(handles))
-        shown = None
-        if handles and self.sheet.width:
-            longest = max(len(line) for handle in handles for line in handle.get_label().splitlines())
-            columns = int(self.sheet.width / (0.5 + LETTER * self.sheet.points * longest))
-            inner.legend(handles=handles, loc="outside lower left", ncols=max(1, columns), handlelength=2.2)
-        elif handles:
-            shown = inner.legend(handles=handles, loc="outside right upper", handlelength=2.6)
-        for _ in range(4):  # each step comes closer, since a change of the width changes the lines of text
+        """Return the plot, with a legend and notes, as high as its panels and all texts need."""
+        figure, sheet = self.figure, self.sheet
+        figure.supxlabel("\n".join(notes), x=EDGE, ha="left", color="0.3", wrap=True)
+        figure.set_figheight(figure.get_figheight() + 0.3 * len(legend))
+        if legend:
+            longest = max(len(line) for handle in legend for line in handle.get_label().splitlines())
+            columns = max(1, int(sheet.width / (0.5 + LETTER * sheet.points * longest)))
+            figure.subfigs[0].legend(handles=legend, loc="outside lower left", ncols=columns, handlelength=2.2)
+        for _ in range(2):
             figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
-            boxes = [axes.get_position().transformed(axes.get_figure().transSubfigure) for axes in self.axes]  # type: ignore[union-attr]
-            boxes = [box.transformed(figure.dpi_scale_trans.inverted()) for box in boxes]
-            more = self.height - sum(box.height for box in boxes[:: self.columns])
-            if shown:
-                more = max(more, (below.get_window_extent().y1 - shown.get_window_extent().y0) / figure.dpi)
-            wider = 0.0 if self.sheet.width else self.columns * (self.width - boxes[0].width)
-            width, height = figure.get_size_inches()
-            if max(abs(wider), abs(more)) < 0.02:
-                break
-            figure.set_size_inches(max(1.0, width + wider), max(1.0, height + more))
+            heights = [axes.get_window_extent().height / figure.dpi for axes in self.axes[:: self.columns]]
+            figure.set_figheight(max(1.0, figure.get_figheight() + self.height - sum(heights)))
         return Plot(name, figure, alt)
 
 
 def panels(
-    sheet: Sheet, title: str, count: int, size: tuple[float, float] = (2.45, 1.75), columns: int = 3,
-    narrowest: float = 1.5,
-) -> Panels:  # fmt: skip
-    """Return equal panels of `size` inches, a single one enlarged.
-
-    Where the sheet has a width, as many panels of at least `narrowest` inches are in a row as fit.
-    """
-    width, height = (1.35 * side if count == 1 else side for side in size)
-    columns = min(count, 2 if count == 4 and columns == 3 else columns)
-    if sheet.width:
-        columns = min(columns, max(1, int(sheet.width / narrowest)))
-        height *= min(1.0, max(0.65, sheet.width / columns / (width + 0.5)))
-    return uneven_panels(sheet, title, width, [height] * count, columns)
-
-
-def uneven_panels(
-    sheet: Sheet, title: str, width: float, heights: Sequence[float], columns: int, sharex: bool = False
+    sheet: Sheet, title: str, count: int, columns: int = 3, ratio: float = 0.6, narrowest: float = 1.5
 ) -> Panels:
+    """Return equal panels, at most so many in a row that each has `narrowest` inches; `ratio` is height to width."""
+    columns = min(count, 2 if count == 4 and columns == 3 else columns, max(1, int(sheet.width / narrowest)))
+    height = min(2.4, max(1.1, ratio * sheet.width / columns))
+    return uneven_panels(sheet, title, [height] * count, columns)
+
+
+def uneven_panels(sheet: Sheet, title: str, heights: Sequence[float], columns: int = 1, sharex: bool = False) -> Panels:
     """Return panels of these heights in inches; those in one row are as high as the highest of them."""
-    columns = min(columns, len(heights))
     rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
-    size = (sheet.width or columns * (width + 1) + 6, 1.3 * sum(rows) + len(rows) + 3)  # in the beginning: too large
-    pad = 0.07 if sheet.width is None else 0.045
-    figure = Figure(size, dpi=sheet.dpi, layout=ConstrainedLayoutEngine(w_pad=pad, h_pad=pad))
+    size = (sheet.width, 1.3 * sum(rows) + len(rows) + 3)  # in the beginning: too high
+    figure = Figure(size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.045, h_pad=0.045))
     figure.suptitle(title, x=EDGE, ha="left", wrap=True)
     inner: Any = figure.subfigures()  # whose legend and panels are between the title and the notes
     every = inner.subplots(len(rows), columns, squeeze=False, height_ratios=rows, sharex=sharex).flat
     for unused in every[len(heights) :]:
         unused.remove()
-    return Panels(figure, list(every[: len(heights)]), sheet, width, sum(rows), columns)
+    return Panels(figure, list(every[: len(heights)]), sheet, sum(rows), columns)
 
 
-def rows(
-    sheet: Sheet, title: str, groups: Mapping[str, Sequence[tuple[str, float]]], width: float, columns: int = 3
-) -> tuple[Panels, list[list[float]]]:
-    """Return a panel for each group with a labelled row for each of its texts, and the y of the rows of each panel.
+def in_rows(
+    sheet: Sheet, title: str, frame: pd.DataFrame, text: str = "label", extra: float = 0.11, columns: int = 2
+) -> tuple[Panels, pd.DataFrame]:
+    """Return a panel for each value of the column `panel`, with a labelled row for each row of the frame.
 
-    With each text stands by how much its row is higher, in inches, which are the unit of the y axes; `width` is that of
-    a panel. Many rows are in several columns.
+    The frame that is returned has in `axes` and `level` where each row is drawn. The unit of the y axes are inches; a
+    row has `extra` inches besides those of its `text`. Many rows are in several columns.
     """
-    count = sum(map(len, groups.values()))
-    columns = min(len(groups), columns, math.ceil(count / MAX_ROWS), int((sheet.width or 99) / 3))
-    labels = [[sheet.wrapped(text) for text, _ in own] for own in groups.values()]
-    heights = [
-        [
-            LINE * sheet.points * (label.count("\n") + 1) + 0.06 + extra
-            for label, (_, extra) in zip(texts, own, strict=True)
-        ]
-        for texts, own in zip(labels, groups.values(), strict=True)
-    ]
-    levels = [[sum(own[:number]) + height / 2 for number, height in enumerate(own)] for own in heights]
-    found = uneven_panels(sheet, title, width, list(map(sum, heights)), columns, sharex=True)
-    for axes, name, places, texts, own in zip(found.axes, groups, levels, labels, heights, strict=True):
-        axes.set_title(found.lines(name, mpl.rcParams["axes.titlesize"] * 1.1), loc="left", weight="bold")
-        axes.set(yticks=places, yticklabels=texts, ylim=(sum(own), 0))
-        axes.grid(visible=False, axis="y")
-    return found, levels
+    columns = min(frame["panel"].nunique(), columns, math.ceil(len(frame) / MAX_ROWS), int(sheet.width / 3))
+    texts = in_lines(frame[text], sheet.letters)
+    heights = pd.Series([LINE * sheet.points * (one.count("\n") + 1) + extra for one in texts], frame.index)
+    by_panel = heights.groupby(frame["panel"], sort=False)
+    found = uneven_panels(sheet, title, by_panel.sum().tolist(), columns, sharex=True)
+    axes = dict(zip(frame["panel"].unique(), found.axes, strict=True))
+    placed = frame.assign(axes=frame["panel"].map(axes), level=by_panel.cumsum() - heights / 2, text=texts)
+    for panel, own in placed.groupby("panel", sort=False):
+        axes[panel].set(yticks=own["level"], yticklabels=own["text"], ylim=(heights[own.index].sum(), 0))
+        axes[panel].set_title(found.lines(str(panel)), loc="left", weight="bold")
+        axes[panel].grid(visible=False, axis="y")
+    return found, placed
+
+
+def in_lines(texts: Iterable[str], letters: int) -> list[str]:
+    """Return the labels of rows, each in lines of so many letters."""
+    return ["\n".join(fill(line, letters) for line in text.split("\n")) for text in texts]
 
 
 def write_beside(axes: Axes, level: float, text: str) -> None:
     """Write a text on the right of a row."""
-    size = min(8.0, mpl.rcParams["font.size"])
-    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=size)
+    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center")
+
+
+def colour_bar(panels: Panels, label: str) -> None:
+    """Draw the scale of colours that all panels of heat maps share."""
+    images = [axes.collections[0] for axes in panels.axes if axes.collections]
+    bar = panels.figure.subfigs[0].colorbar(images[0], ax=panels.axes, aspect=30, pad=0.01, fraction=0.03, label=label)
+    bar.outline.set_visible(False)
 
 
 # Axes
 
 
-def percent_limits(metrics: Collection[str], largest: float) -> tuple[float, float]:
-    """Return the limits of an axis of these metrics in percent, of which `largest` is the largest value drawn.
+def percent_limits(conditions: pd.DataFrame, largest: float) -> tuple[float, float]:
+    """Return the limits of an axis of the metrics of conditions in percent, of which `largest` is the largest value.
 
     All shares of examples have the same axis, up to 100; BLEU and chrF, which rarely come near 100, have one up to the
     next ten.
     """
-    if not CORPUS_METRICS.issuperset(metrics):
-        return PERCENT
-    scale = min(1.0, max(1, math.ceil(largest / 10)) / 10)
+    scale = min(1.0, max(1, math.ceil(largest / 10)) / 10) if conditions["metric"].isin(CORPUS_METRICS).all() else 1.0
     return PERCENT[0] * scale, 100 * scale + (PERCENT[1] - 100) * scale
 
 

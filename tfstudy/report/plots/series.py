@@ -8,10 +8,9 @@ from zlib import crc32
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.summary import test_set_labels
+from tfstudy.analysis.summary import rows_of
 from tfstudy.report.markup import count_range, short_number
 from tfstudy.runs.display import metric_name
 
@@ -22,48 +21,59 @@ COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Oka
 OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")  # for other architectures
 MARKERS = ("o", "D", "s", "^", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
 MAX_LETTERS = 34  # in a line of a legend
 MAX_MARKERS = 25  # longer lines have none
 
 
-class SeriesStyle(NamedTuple):
+# Which conditions share a panel
+
+
+def in_panels(conditions: "pd.DataFrame", by_split: bool = False) -> "pd.DataFrame":
+    """Return conditions with the column `panel`: the test set, or `by_split` the split scheme, where runs count once.
+
+    Panels keep their order; the conditions of each are in the order of the legend.
+    """
+    frame = conditions.drop_duplicates("experiment") if by_split else conditions
+    names = (frame["split"] + " " + frame["corpus"]).str.strip() if by_split else frame["split_label"]
+    frame = frame.assign(panel=frame["task"] + " " + names if frame["task"].nunique() > 1 else names)
+    order = [[*frame["panel"].unique()], [*styles_of(frame)]]
+    places = frame.assign(
+        first=frame["panel"].map(order[0].index), second=frame["label"].map(order[1].index)
+    ).sort_values(["first", "second"], kind="stable")
+    return frame.loc[places.index]
+
+
+def measured(conditions: "pd.DataFrame") -> "pd.DataFrame":
+    """Return the conditions with a result."""
+    return conditions[conditions["each_seed"].map(bool)]
+
+
+# How a series is drawn
+
+
+class Style(NamedTuple):
     """How a series is drawn."""
 
     colour: str
     marker: str
     line: Any  # a line style of matplotlib
-    hatch: str  # of its bars
-
-    @property
-    def bar(self) -> dict[str, Any]:
-        """Matplotlib's options for a bar."""
-        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0.4}
 
 
-Styles = Mapping[Any, SeriesStyle]  # by label
-
-
-def style_number(number: int, colour: str) -> SeriesStyle:
+def style_number(number: int, colour: str) -> Style:
     """Return one of the styles with this colour; 28 of them are distinct."""
-    return SeriesStyle(colour, *(options[number % len(options)] for options in (MARKERS, LINES, HATCHES)))
+    return Style(colour, MARKERS[number % len(MARKERS)], LINES[number % len(LINES)])
 
 
-def series_styles(architectures: Mapping[str, str]) -> dict[str, SeriesStyle]:
-    """Return the style of each label, given the architecture of each label, in the order of the legend.
+def styles_of(frame: "pd.DataFrame") -> dict[str, Style]:
+    """Return the style of each value of the column `label`, in the order of the legend, by the column `arch`.
 
     An architecture has the same colour in all plots; its labels differ in marker and line.
     """
-    styles: dict[str, SeriesStyle] = {}
-    for arch, colour in architecture_colours(architectures.values()).items():
-        labels = sorted((label for label, own in architectures.items() if own == arch), key=_natural_key)
-        styles |= {label: style_number(number, colour) for number, label in enumerate(labels)}
-    return styles
-
-
-def condition_styles(conditions: Iterable[Condition]) -> dict[str, SeriesStyle]:
-    """Return the style of each condition by its label."""
-    return series_styles({condition.label: condition.arch for condition in conditions})
+    found: dict[str, Style] = {}
+    for arch, colour in architecture_colours(frame["arch"]).items():
+        labels = sorted(frame[frame["arch"] == arch]["label"].unique(), key=_natural_key)
+        found |= {label: style_number(number, colour) for number, label in enumerate(labels)}
+    return found
 
 
 def architecture_colours(architectures: Iterable[str]) -> dict[str, str]:
@@ -82,19 +92,16 @@ def _natural_key(label: str) -> list[Any]:
     return [float(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
 
 
-def legend_handles(styles: Styles, kind: str = "points", size: float = 5) -> list[Any]:
-    """Return a legend handle for each series, as `points`, `lines` or `bars`; `size` is that of markers in points."""
-    labels = {name: fill(str(name), MAX_LETTERS) for name in styles}
-    if kind == "bars":
-        return [Patch(label=labels[name], **style.bar) for name, style in styles.items()]
-    line: dict[str, Any] = {"ls": ""} if kind == "points" else {}
+def legend_handles(styles: Mapping[Any, Style], lines: bool = False, markers: bool = True) -> list[Any]:
+    """Return a legend handle for each series, as points, as lines, or both."""
     return [
-        Line2D([], [], color=own.colour, marker=own.marker, ms=size, label=labels[name], **{"ls": own.line} | line)
+        Line2D([], [], color=own.colour, marker=own.marker * markers, ms=4, ls=own.line if lines else "",
+               label=fill(str(name), MAX_LETTERS))
         for name, own in styles.items()
-    ]
+    ]  # fmt: skip
 
 
-def draw_line(axes: Axes, points: "pd.DataFrame", style: SeriesStyle, **options: Any) -> None:
+def draw_line(axes: Axes, points: "pd.DataFrame", style: Style, **options: Any) -> None:
     """Draw the column `mean` against the index, and a band between `low` and `high` where they are numbers."""
     marker = style.marker if len(points) <= MAX_MARKERS else ""
     look = {"color": style.colour, "ls": style.line, "marker": marker, "ms": 3.5, "mec": "white", "mew": 0.4, "lw": 1.4}
@@ -104,81 +111,51 @@ def draw_line(axes: Axes, points: "pd.DataFrame", style: SeriesStyle, **options:
         axes.fill_between(points.index, low, high, color=style.colour, alpha=0.18, lw=0)
 
 
-def draw_bars(axes: Axes, points: "pd.DataFrame", styles: Styles, horizontal: bool = False) -> None:
-    """Draw the column `mean` as bars, with a line from `low` to `high`, at the places 0, 1, 2, ... of the column `x`.
-
-    Bars at one place differ in the column `label`.
-    """
-    labels = [label for label in styles if label in set(points["label"])]
-    width, draw = 0.84 / len(labels), axes.barh if horizontal else axes.bar
-    for number, label in enumerate(labels):
-        own = points[points["label"] == label]
-        centres = own["x"] + (number - (len(labels) - 1) / 2) * width
-        draw(centres, own["mean"], width, **styles[label].bar)
-        (axes.hlines if horizontal else axes.vlines)(centres, own["low"], own["high"], color="0.15", lw=0.9)
+def draw_mean(axes: Axes, row: Any, level: float, style: Style, size: float = 5.5) -> None:
+    """Draw a condition's mean with its interval at a height."""
+    axes.hlines(level, row.low, row.high, color=style.colour, lw=1.6, zorder=3)
+    axes.plot(row.mean, level, color=style.colour, marker=style.marker, ms=size, mec="white", mew=0.6, zorder=5)
 
 
-def grouped(frame: "pd.DataFrame", column: str) -> "list[tuple[str, pd.DataFrame]]":
-    """Return the rows of each text in a column, in their order."""
-    return [(str(name), own) for name, own in frame.groupby(column, sort=False)]
+def draw_seeds(axes: Axes, values: Sequence[float], level: float, colour: str) -> None:
+    """Draw the results of several seeds as dots at a height."""
+    if len(values) > 1:
+        axes.scatter(values, [level] * len(values), color=colour, s=7, alpha=0.6, lw=0, zorder=4)
 
 
-# Which conditions share a panel
-
-
-def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
-    """Group the conditions by test set, each group in the order of the legend."""
-    order, names = list(condition_styles(conditions)), test_set_labels(conditions)
-    groups: dict[str, list[Condition]] = {names[condition.place]: [] for condition in conditions}
-    for condition in sorted(conditions, key=lambda c: order.index(c.label)):
-        groups[names[condition.place]].append(condition)
-    return groups
-
-
-def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
-    """Group the conditions by split scheme, in the order of the legend; the test sets of the same runs count once."""
-    whole = [
-        c._replace(place=(c.task, c.split, c.corpus), split_label=f"{c.split} {c.corpus}".strip()) for c in conditions
-    ]
-    groups = group_by_test_set(whole)
-    return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
+def seeds_handle(label: str = "one seed", colour: str = "0.4") -> Line2D:
+    """Return the legend handle of what `draw_seeds` draws."""
+    return Line2D([], [], lw=0, marker="o", ms=2.5, alpha=0.6, color=colour, label=label)
 
 
 # Words: the line about the runs under the axes, and alt texts
 
 
-def run_caption(conditions: Sequence[Condition]) -> str:
+def run_caption(conditions: "pd.DataFrame") -> str:
     """Return seeds, steps and model sizes: `5 seeds per condition; 3,000 steps; 0.665M to 0.668M parameters`."""
-    parameters = [run.result.parameters for condition in conditions for run in condition.runs]
-    seeds = count_range([len(condition.runs) for condition in conditions if condition.runs], "seed")
+    parameters = [run.result.parameters for runs in conditions["runs"] for run in runs]
+    seeds = count_range([len(runs) for runs in conditions["runs"] if runs], "seed")
     sizes = dict.fromkeys(map(short_number, (min(parameters), max(parameters))))
-    parts = [
-        f"{'One seed' if seeds == '1 seed' else seeds} per condition",
-        count_range([int(condition.config.get("train.steps", 0)) for condition in conditions], "step"),
-        f"{' to '.join(sizes)} parameters",
-    ]
-    return "; ".join(parts)
+    steps = count_range([int(config.get("train.steps", 0)) for config in conditions["config"]], "step")
+    return f"{'One seed' if seeds == '1 seed' else seeds} per condition; {steps}; {' to '.join(sizes)} parameters"
 
 
-def main_metrics(conditions: Iterable[Condition]) -> dict[str, str]:
-    """Return the main metric of each task."""
-    return {condition.task: condition.metric for condition in conditions}
-
-
-def metric_label(metrics: Mapping[str, str]) -> str:
+def metric_label(conditions: "pd.DataFrame") -> str:
     """Return the axis label of the tasks' main metrics: `exact match (%)`, `exact match, translation: BLEU (%)`."""
-    names = {task: metric_name(metric) for task, metric in metrics.items()}
+    names = {task: metric_name(metric) for task, metric in zip(conditions["task"], conditions["metric"], strict=True)}
     if len(set(names.values())) == 1:
         return f"{next(iter(names.values()))} (%)"
     others = [f"{task}: {name}" for task, name in names.items() if name != "exact match"]
     return ", ".join(["exact match", *others] if len(others) < len(names) else others) + " (%)"
 
 
-def describe(groups: Mapping[str, Sequence[Condition]], text: Callable[[Condition], str]) -> str:
-    """Return what an alt text says about each condition; conditions without a text are left out."""
-    texts = {name: [(c.label, text(c)) for c in members] for name, members in groups.items()}
-    described = {name: [f"{label} {text}" for label, text in pairs if text] for name, pairs in texts.items()}
-    return join([f"{name}: {', '.join(parts)}" for name, parts in described.items() if parts])
+def describe(conditions: "pd.DataFrame", text: Callable[[Condition], str]) -> str:
+    """Return what an alt text says about each condition, by panel; conditions without a text are left out."""
+    parts: dict[str, list[str]] = {}
+    for row in rows_of(conditions):
+        if said := text(row):
+            parts.setdefault(row.panel, []).append(f"{row.label} {said}")
+    return join([f"{panel}: {', '.join(own)}" for panel, own in parts.items()])
 
 
 def join(parts: Sequence[str], max_parts: int = 12) -> str:

@@ -1,0 +1,243 @@
+"""Plots of curves: exact match by length, training by step, results by the amount of training data."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from tfstudy.analysis import labels
+from tfstudy.analysis.frame import DEFAULT, RunRecord
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import clipped, interval, log_fit
+from tfstudy.analysis.summary import length_threshold, rows_of
+from tfstudy.errors import UserError
+from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
+from tfstudy.report.markup import MINUS, short_number
+from tfstudy.report.plots import layout, series
+from tfstudy.runs.schema import Lengths
+from tfstudy.runs.store import read_metrics
+
+# Length
+
+DASH = 3.5  # length of a dash of one colour where curves coincide, in line widths
+
+
+def length(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+    """Return exact match at every length, a panel for each split scheme, with the lengths of training shaded."""
+    recorded = {run.result.task for runs in conditions["runs"] for run in runs if run.result.lengths}
+    lengths = conditions["runs"].map(lambda runs: [one for run in runs if (one := lengths_of(run, recorded))])
+    frame = series.in_panels(conditions.assign(lengths=lengths)[lengths.map(bool)], by_split=True)
+    if frame.empty:
+        raise UserError("no finished run measured accuracy by length: none of their examples have the tag 'length'")
+    styles, trained = series.styles_of(frame), {}
+    panels = layout.panels(sheet, "Exact match by length", frame["panel"].nunique())
+    for axes, (name, own) in zip(panels.axes, frame.groupby("panel", sort=False), strict=True):
+        # validation is in distribution
+        splits = [run.result.splits.get("validation") for runs in own["runs"] for run in runs]
+        known = [int(x) for scores in splits if scores for x in scores.slices.get("length", {}) if x.isdecimal()]
+        if known:
+            trained[name] = f"{name} (trained on {min(known)} to {max(known)})"
+            axes.axvspan(min(known) - 0.5, max(known) + 0.5, color="0.92", lw=0, zorder=0)
+        for number, row in enumerate(rows_of(own)):
+            style, curve = styles[row.label], by_length(row.lengths)
+            series.draw_line(axes, curve, style)
+            if style.line == "-" and len(own) > 1:  # seen where lines coincide: each has its turn
+                dashes = (DASH * number, (DASH, DASH * (len(own) - 1)))
+                axes.plot(curve["mean"], color=style.colour, lw=1.4, ls=dashes, zorder=4)
+        axes.set(ylim=layout.PERCENT)
+        axes.set_title(panels.lines(str(name)))
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    panels.label("length", "exact match (%)")
+    seeds, legend = frame["lengths"].map(len), series.legend_handles(styles, lines=True)
+    legend += [Patch(color="0.6", alpha=0.5, lw=0, label="95 % interval over seeds")] * bool(seeds.max() > 1)
+    legend += [Patch(color="0.92", lw=0, label="lengths of training")] * bool(trained)
+    notes = [series.run_caption(frame), *["One seed gives no interval."] * bool(seeds.min() == 1)]
+    described = frame.assign(panel=frame["panel"].replace(trained))
+    thresholds = series.describe(described, lambda row: length_threshold(row.lengths, "L50"))
+    alt = f"Exact match by length; the length up to which at least 50 % are correct, {thresholds}. {notes[0]}."
+    notes += ["Where lines coincide, their colours alternate."] * (len(styles) > 1)
+    return panels.plot("length", alt, legend, notes)
+
+
+def lengths_of(run: RunRecord, recorded: set[str]) -> Lengths:
+    """Return accuracy by length as recorded or, for tasks that record none, by the tag `length` of all test sets."""
+    if run.result.task in recorded:
+        return run.result.lengths
+    tests = [scores for scores in run.result.splits.values() if scores.role == "test"]
+    return accuracy_by_length([one for one in tests if all(x.isdecimal() for x in one.slices.get("length", {}))])
+
+
+def by_length(measured: Sequence[Lengths]) -> pd.DataFrame:
+    """Return the mean exact match over runs in percent with its interval, at the lengths with enough examples."""
+    curve: dict[int, list[float]] = {}
+    for one in measured:
+        enough = min(MIN_EXAMPLES, max((part["n"] for part in one.exact_match.values()), default=0))
+        for tokens, part in one.exact_match.items():
+            if part["n"] >= enough:
+                curve.setdefault(int(tokens), []).append(100 * part["exact_match"])
+    found = {tokens: clipped(interval(values)) for tokens, values in sorted(curve.items())}
+    return pd.DataFrame.from_dict(found, "index", columns=["mean", "low", "high", "n", "method"])
+
+
+# Learning
+
+MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic
+TRAINING = "train_loss"
+VALIDATION = ("validation_exact_match", "validation_loss")  # the first that was recorded is shown
+MEAN: dict[str, Any] = {"lw": 1.6, "zorder": 3}
+ONE_SEED: dict[str, Any] = {"lw": 0.6, "alpha": 0.45}
+
+
+def learning(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+    """Return the training loss and a validation metric by step, a thin line for each seed and a thick one for the mean.
+
+    Losses are drawn on a logarithmic axis, with geometric means.
+    """
+    curves = read_curves(conditions.drop_duplicates("experiment"))
+    frame = series.in_panels(conditions.loc[curves["condition"].unique()], by_split=True)
+    if frame.empty:
+        raise UserError("no finished run has a metrics.csv with a training loss or a validation metric")
+    styles, recorded = series.styles_of(frame), set(curves["metric"])
+    metrics = [TRAINING] * (TRAINING in recorded) + [metric for metric in VALIDATION if metric in recorded][:1]
+    cells = [(name, own, metric) for name, own in frame.groupby("panel", sort=False) for metric in metrics]
+    panels = layout.panels(sheet, "Learning curves", len(cells), len(metrics), ratio=0.38)
+    panels.label("step (optimiser updates)", "")
+    grids = {
+        key: own.pivot(index="step", columns="seed", values="value")
+        for key, own in curves.groupby(["condition", "metric"])
+    }
+    for number, (axes, (name, own, metric)) in enumerate(zip(panels.axes, cells, strict=True)):
+        loss = metric.endswith("loss")
+        for row in rows_of(own):
+            if (grid := grids.get((row.Index, metric))) is not None:
+                look = {"color": styles[row.label].colour, "ls": styles[row.label].line}
+                if grid.shape[1] > 1:
+                    axes.plot(grid.interpolate(limit_area="inside"), **look, **ONE_SEED)
+                axes.plot(mean_curve(grid, loss), **look, **MEAN)
+        axes.set(xlim=(0, None), ylabel="" if number % len(metrics) else str(name))
+        if not axes.lines:
+            axes.set_axis_off()
+        elif loss:
+            axes.set_yscale("log")
+            layout.set_log_ticks(axes.yaxis)
+        if number < len(metrics):
+            words = metric.replace("_", " ").replace("train ", "training ")
+            axes.set_title(panels.lines(words + (" (log)" if loss else " (%)")))
+    legend = series.legend_handles(styles, lines=True, markers=False)
+    if any(grid.shape[1] > 1 for grid in grids.values()):
+        legend.append(Line2D([], [], color="0.3", label="mean over seeds\n(geometric for losses)", **MEAN))
+        legend.append(Line2D([], [], color="0.3", label="one seed", **ONE_SEED))
+    notes = [series.run_caption(frame)]
+    notes += ["Exact match on validation was not recorded over steps."] * (VALIDATION[1] in metrics)
+
+    def last_loss(row: Condition) -> str:
+        grid = grids.get((row.Index, TRAINING))
+        return "" if grid is None else f"{mean_curve(grid, loss=True).iloc[-1]:.2g}"
+
+    alt = f"Learning curves by step; the training loss at the last step, {series.describe(frame, last_loss)}."
+    return panels.plot("learning", alt, legend, notes)
+
+
+def mean_curve(curves: pd.DataFrame, loss: bool) -> "pd.Series[float]":
+    """Return the mean over the runs that have a value, at each step: of losses the geometric mean."""
+    return np.exp(np.log(curves).mean(axis=1)) if loss else curves.mean(axis=1)
+
+
+def read_curves(conditions: pd.DataFrame) -> pd.DataFrame:
+    """Return each finite value in the `metrics.csv` of the runs: `condition` (its index), `metric`, `seed`, `step`.
+
+    The column `value` has losses as they are, others in percent. Unreadable lines are left out.
+    """
+    found = [
+        (row.Index, metric, run.result.seed, step, max(x, MIN_LOSS) if metric.endswith("loss") else 100 * x)
+        for row in rows_of(conditions)
+        for run in row.runs
+        for step, metric, x in read_metrics(run.path)
+        if metric in (TRAINING, *VALIDATION) and math.isfinite(x)
+    ]
+    frame = pd.DataFrame(found, columns=["condition", "metric", "seed", "step", "value"])
+    return frame.drop_duplicates(["condition", "metric", "seed", "step"], keep="last")
+
+
+# Data
+
+SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
+FITTED = "mean over seeds; numbers: points for\nten times as many, log-linear fit [95 %]"
+
+
+def data(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+    """Return the main metric against the number of training examples: each run, means, slopes of log-linear fits."""
+    runs = sized_runs(conditions)
+    slopes: dict[Any, str] = {}  # by panel and label
+    for key, own in runs.groupby(["panel", "label"], sort=False):
+        if own["size"].nunique() > 1:
+            fit = log_fit(own["size"].tolist(), own["value"].tolist())
+            ends = "" if math.isnan(fit.low) else f" [{fit.low:+.1f}, {fit.high:+.1f}]"
+            slopes[key] = f"{fit.slope:+.1f}{ends}".replace("-", MINUS)
+    if not slopes:
+        raise UserError("no two conditions differ in their number of training examples only, so no trend can be drawn")
+    runs = runs[runs["panel"].isin({panel for panel, _ in slopes})]
+    shown = conditions.loc[runs["condition"].unique()]
+    styles, metric = series.styles_of(runs), series.metric_label(shown)
+    panels = layout.panels(sheet, "The effect of more training examples", runs["panel"].nunique(), narrowest=2.2)
+    for axes, (panel, members) in zip(panels.axes, runs.groupby("panel", sort=False), strict=True):
+        lines = {str(label): own for label, own in members.groupby("label", sort=False)}
+        archs = [own["arch"].iloc[0] for label, own in lines.items() if (panel, label) in slopes]
+        for label, own in lines.items():
+            style, arch = styles[label], own["arch"].iloc[0]
+            axes.plot(own["size"], own["value"], style.marker, color=style.colour, ms=4.5, mew=0, alpha=0.8)
+            if slope := slopes.get((panel, label)):
+                text = panels.lines(f"{arch if archs.count(arch) == 1 else label} {slope}")
+                means = own.groupby("size")["value"].mean()
+                axes.plot(means, color=style.colour, ls=style.line, lw=1.1, label=text)
+        axes.legend(
+            title=panels.lines(str(panel)), loc="lower left", bbox_to_anchor=(0, 1), alignment="left", handlelength=0,
+            labelcolor="linecolor", handletextpad=0, borderpad=0, labelspacing=0.2, title_fontsize=sheet.points,
+        )  # fmt: skip
+        sizes = sorted(set(members["size"]))
+        layout.set_sizes(axes, sizes, list(map(short_number, sizes)))
+        axes.set(ylim=layout.percent_limits(shown, runs["value"].max()))
+    panels.label("training examples (log)", metric)
+    legend = [*series.legend_handles(styles), Line2D([], [], color="0.4", lw=1.1, label=FITTED)]
+    said = series.join([f"{panel}: {label} {slope}" for (panel, label), slope in slopes.items()])
+    alt = f"Effect of more training examples on {metric}; points gained for ten times as many, {said}."
+    return panels.plot("data", alt, legend, [series.run_caption(shown)])
+
+
+def sized_runs(conditions: pd.DataFrame) -> pd.DataFrame:
+    """Return each run with its `size`, its `value` in percent, the `panel` and the series (`label`) it belongs to.
+
+    A series has the runs that differ in their size, in what follows from it, and in their seed only.
+    """
+    several = conditions["task"].nunique() > 1
+    alike: dict[tuple[str, str], list[tuple[int, Condition]]] = {}  # with the size
+    for row in rows_of(conditions):
+        if size := max((run.result.train_examples for run in row.runs), default=0):
+            split = SIZE_SUFFIX.sub("_*", row.split) + row.split_label.removeprefix(row.split)
+            alike.setdefault((f"{row.task} {split}" if several else split, row.arch), []).append((size, row))
+    found = []
+    for (panel, arch), members in alike.items():
+        sizes = {size for size, _ in members}
+        keys = {key for _, row in members for key in row.config if key.startswith("data.")}
+        pairs = {key: {(size, x) for size, row in members if _is_number(x := row.config.get(key))} for key in keys}
+        following = {key for key, own in pairs.items() if len(own) == len(sizes)}
+        one_preset = len({(size, row.preset) for size, row in members}) == len(sizes)
+        for _, row in members:
+            left_out = following | (row.config.keys() - labels.differing(row))
+            own = {key: x for key, x in row.settings.items() if key not in left_out}
+            label = labels.name(arch, DEFAULT if one_preset else row.preset, own)
+            for run in row.runs:
+                size, value = run.result.train_examples, row.each_seed.get(run.result.seed)
+                if size and value is not None:
+                    found.append((panel, label, arch, row.Index, size, value))
+    return pd.DataFrame(found, columns=["panel", "label", "arch", "condition", "size", "value"])
+
+
+def _is_number(x: object) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool)

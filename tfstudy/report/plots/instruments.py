@@ -1,0 +1,167 @@
+"""The figures of instruments: what they measured, as their chart describes it, and the attention maps of one run."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from tfstudy.errors import printable
+from tfstudy.report.markup import count_range
+from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label, words
+from tfstudy.report.plots import layout, series
+from tfstudy.runs.measurement_record import Chart
+
+if TYPE_CHECKING:
+    from tfstudy.instruments.attention import Maps  # imports torch
+
+MAX_PANELS = 24
+MAX_LEGEND = 12
+MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
+MAX_TICKS = 20  # of names
+
+
+def measurement(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.PAGE) -> layout.Plot:
+    """Return the figure of what an instrument measured on these conditions."""
+    chart, heat = measured[0].chart, measured[0].chart.kind == "heatmap"
+    # where conditions have no colours of their own, each has panels of its own
+    frame = means(measured, "condition" if chart.hue else "facet")
+    facets = frame["facet"].map(lambda one: words(one) if isinstance(one, str) else f"{words(chart.facet)} {one}")
+    both = [", ".join(filter(None, names)) for names in zip(frame["condition"], facets, strict=True)]
+    frame = frame.assign(panel=both if chart.hue else facets, label=frame["series" if chart.hue else "condition"])
+    every = [*frame.groupby("panel", sort=False)]
+    shown = every[:MAX_PANELS]
+    drawn, styles = pd.concat([own for _, own in shown]), {} if heat else _styles(measured, frame)
+    title = words(name).capitalize() + (f": {chart.hue_label or words(chart.hue)}" if heat else "")
+    with layout.theme(sheet):
+        panels = layout.panels(sheet, title, len(shown))
+        first: dict[Any, Axes] = {}  # panels of the same facet, which show different conditions, have the same limits
+        for axes, (panel, own) in zip(panels.axes, shown, strict=True):
+            axes.set_title(panels.lines(str(panel)))
+            if heat:
+                _draw_heat_map(axes, own, drawn["mean"])
+            else:
+                same = first.setdefault(own["facet"].iloc[0], axes)
+                if same is not axes:
+                    axes.sharey(same)
+                _draw_series(axes, own, styles, chart)
+            for axis in (axis for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
+                layout.set_log_ticks(axis)
+        panels.label(
+            chart.x_label or words(chart.x), chart.y_label or words(chart.y) if heat else value_label(measured)
+        )
+        if heat:
+            layout.colour_bar(panels, value_label(measured))
+        texts = [f"{panel or 'all'} {own['mean'].min():.3g} to {own['mean'].max():.3g}" for panel, own in shown]
+        alt = f"{words(name).capitalize()}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."
+        notes = [_caption(measured)]
+        notes += [f"{len(every) - MAX_PANELS} more panels are not shown."] * (len(every) > MAX_PANELS)
+        names = {label if isinstance(label, str) else f"{words(chart.hue)} {label}": styles[label] for label in styles}
+        kept = [*names][:: -(-len(names) // MAX_LEGEND)] if names else []
+        legend = series.legend_handles({label: names[label] for label in kept}, lines=chart.kind == "line")
+        return panels.plot(f"measure-{name}", alt, legend, notes)
+
+
+def _styles(measured: Sequence[Measured], frame: pd.DataFrame) -> dict[Any, series.Style]:
+    """Return the style of each series: by architecture, or without colours of conditions by its place in the order."""
+    if not measured[0].chart.hue:
+        return series.styles_of(pd.DataFrame([(one.label, one.arch) for one in measured], columns=["label", "arch"]))
+    names, colours = in_order(frame["label"]), [*series.COLOURS.values(), *series.OTHER_COLOURS]
+    if not any(isinstance(name, str) for name in names):
+        colours = sns.color_palette("viridis", len(names)).as_hex()
+    return {name: series.style_number(number, colours[number % len(colours)]) for number, name in enumerate(names)}
+
+
+def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, series.Style], chart: Chart) -> None:
+    """Draw lines, or points with intervals in place of bars and of names, at the places 0, 1, 2, ..."""
+    order = in_order(own["x"])
+    numeric = chart.kind == "line" and not any(isinstance(x, str) for x in order)
+    own = own.assign(x=own["x"].astype(float) if numeric else own["x"].map(order.index))
+    for label, points in own.groupby("label", sort=False):
+        lines = {"ls": ""} if chart.kind == "bar" else {"ms": 5} if len(points) == 1 else {}
+        series.draw_line(axes, points.set_index("x"), styles[label], **lines)
+    axes.set(xscale="log" if chart.log_x and numeric else "linear", yscale="log" if chart.log_y else "linear")
+    if not numeric:
+        step = -(-len(order) // MAX_TICKS)
+        names = [str(name) for name in order[::step]]
+        axes.set_xticks(range(0, len(order), step), names, rotation=90 if sum(map(len, names)) > 24 else 0)
+    elif len(order) == 1:
+        axes.set_xticks(order, [f"{order[0]:g}"])
+    elif all(isinstance(x, int) for x in order) and not chart.log_x:
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+
+
+def _draw_heat_map(axes: Axes, own: pd.DataFrame, every: "pd.Series[float]") -> None:
+    """Draw a panel; `every` has the numbers of all panels, which have one scale of colours."""
+    low, high = min(0.0, every.min()), max(0.0, every.max())
+    limit = max(-low, high) if low < 0 < high else 0.0
+    scale = mpl.colors.Normalize(-limit, limit) if limit else mpl.colors.Normalize(low, high or 1.0)
+    grid = own.pivot(index="label", columns="x", values="mean")
+    grid = grid.reindex(index=in_order(own["label"]), columns=in_order(own["x"]))
+    steps = [-(-side // MAX_TICKS) for side in grid.shape]
+    sns.heatmap(
+        grid, cmap="RdBu_r" if limit else "Blues", norm=scale, annot=max(grid.shape) <= MAX_WRITTEN, fmt=".2g",
+        annot_kws={"fontsize": 6}, cbar=False, yticklabels=steps[0], xticklabels=steps[1], ax=axes,
+    )  # fmt: skip
+    axes.tick_params("x", labelrotation=90 if sum(len(str(x)) for x in grid) > 24 else 0)
+    axes.tick_params("y", labelrotation=0)
+
+
+def _caption(measured: Sequence[Measured]) -> str:
+    """Return the number of runs and the settings: `5 seeds per condition, mean with 95 % interval; examples 200`."""
+    counts = [len(one.records) for one in measured]
+    seeds = "One seed" if max(counts) == 1 else f"{count_range(counts, 'seed')}"
+    how = "" if max(counts) == 1 or measured[0].chart.kind == "heatmap" else ", mean with 95 % interval"
+    settings = [f"{words(key)} {value}" for key, value in measured[0].records[0].settings.items() if value != ""]
+    return "; ".join(filter(None, [f"{seeds} per condition{how}", rank_note(measured), *settings]))
+
+
+# Attention maps
+
+TITLES = {
+    "encoder": "Encoder self-attention: from source tokens (rows) to source tokens",
+    "decoder": "Decoder self-attention: from output tokens (rows) to the tokens before them",
+    "prefix": "Self-attention: from output tokens (rows) to source tokens and the output tokens before them",
+    "cross": "Cross-attention: from output tokens (rows) to source tokens",
+}
+WEIGHT, SMALLEST = 0.26, 0.02  # inches of the cell of a weight, if there is room, and at least
+ROOM = (11.0, 15.0)  # inches for the cells of all panels
+POINTS = (4.5, 8.0)  # of the tokens
+
+
+def attention(found: "Maps") -> layout.Plot:
+    """Return the plot of maps of one kind: a row of panels for each layer, a column for each head, tokens as labels."""
+    kind = found.maps[0].kind
+    rows, columns = found.rows(kind), found.columns(kind)
+    layers, heads = sorted({one.layer for one in found.maps}), sorted({one.head for one in found.maps})
+    cell = max(SMALLEST, min(WEIGHT, ROOM[0] / len(heads) / len(columns), ROOM[1] / len(layers) / len(rows)))
+    points = min(POINTS[1], max(POINTS[0], 72 * cell * 0.75))
+    step = max(1, math.ceil(1.15 * points / 72 / cell))  # only every step-th token has a label
+    longest = min(30, max(map(len, rows)))
+    width = len(heads) * (max(0.85, cell * len(columns)) + 0.15) + layout.LETTER * points * longest + 0.8
+    sheet = layout.PAGE._replace(width=max(layout.COLUMN.width, width))
+    with layout.theme(sheet):
+        heights = [max(0.4, cell * len(rows))] * len(layers) * len(heads)
+        panels = layout.uneven_panels(sheet, TITLES[kind], heights, len(heads))
+        for axes in panels.axes:
+            axes.set_axis_off()
+        for one in found.maps:
+            row, column = layers.index(one.layer), heads.index(one.head)
+            axes = panels.axes[row * len(heads) + column]
+            axes.set_axis_on()
+            sns.heatmap(one.weights, cmap="Blues", vmin=0, vmax=1, cbar=False, ax=axes, xticklabels=[], yticklabels=[])
+            axes.set_title(f"layer {one.layer}" + f", head {one.head}" * (len(heads) > 1))
+            if row == len(layers) - 1:
+                axes.set_xticks([x + 0.5 for x in range(0, len(columns), step)], columns[::step], rotation=90)
+            if column == 0:
+                axes.set_yticks([y + 0.5 for y in range(0, len(rows), step)], rows[::step], rotation=0)
+            axes.tick_params(length=0, pad=2, labelsize=points)
+        layout.colour_bar(panels, "weight")
+        texts = (" ".join(tokens) for tokens in (found.source, found.output))
+        source, output = (text if len(text) <= 200 else f"{text[:200]}..." for text in map(printable, texts))
+        alt = f"{TITLES[kind]}; {len(found.maps)} maps by layer and head. Source: {source}. Output: {output}."
+        return panels.plot(f"attention-{kind}", alt)

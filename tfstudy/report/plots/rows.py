@@ -1,0 +1,210 @@
+"""Plots with a labelled row for each condition, setting, comparison or value of a tag."""
+
+from itertools import takewhile
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.summary import pairs, rows_of
+from tfstudy.config.trees import short_key
+from tfstudy.errors import UserError
+from tfstudy.evaluation.breakdown import CORRECT
+from tfstudy.report.error_examples import error_kinds
+from tfstudy.report.markup import MINUS, q_equals, signed
+from tfstudy.report.plots import layout, series
+
+
+def slices(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+    """Return the mean with its 95 % interval for each value of a tag; each condition is restricted to one value."""
+    frame = series.in_panels(series.measured(conditions))
+    if frame.empty:
+        raise UserError("no run was evaluated by this tag")
+    tag, metric, step = frame["tag"].iloc[0], series.metric_label(frame), 0.085  # inches between conditions
+    styles, words, drawn = series.styles_of(frame), tag.replace("_", " "), bool((frame["low"] < frame["high"]).any())
+    values = frame.sort_index().drop_duplicates(["panel", "value"])  # in the order of the table
+    title = f"Results by {words}{', with 95 % intervals' * drawn}"
+    extra = max(0.03, step * len(styles) - layout.LINE * sheet.points + 0.05)
+    panels, values = layout.in_rows(sheet, title, values, "value", extra)
+    labels = {panel: [x for x in styles if x in set(own["label"])] for panel, own in frame.groupby("panel")}
+    for row in rows_of(frame.merge(values[["panel", "value", "axes", "level"]], on=["panel", "value"])):
+        number = labels[row.panel].index(row.label) - (len(labels[row.panel]) - 1) / 2
+        series.draw_mean(row.axes, row, row.level + step * number, styles[row.label], 4)
+    panels.axes[0].set_xlim(layout.percent_limits(frame, frame[["mean", "high"]].max().max()))
+    panels.label(metric, words)
+    parts = []
+    for (panel, label), own in frame.groupby(["panel", "label"], sort=False):
+        texts = [f"{value} {mean:.0f}" for value, mean in zip(own["value"], own["mean"], strict=True)]
+        parts.append(f"{panel} {label}: {', '.join(texts if len(texts) <= 4 else [texts[0], texts[-1]])}")
+    single = drawn and bool((frame["runs"].map(len) == 1).any())
+    notes = [series.run_caption(frame), *["The interval of one seed is within its run."] * single]
+    alt = f"Mean {metric} by {words}: {series.join(parts)}."
+    return panels.plot(f"slices-{tag}", alt, series.legend_handles(styles), notes)
+
+
+# Settings
+
+
+def settings(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+    """Return a heat map of the mean over seeds by setting and test set; empty where a setting was not evaluated.
+
+    `UserError` if no architecture has two settings.
+    """
+    shown = series.in_panels(series.measured(conditions))
+    labels, metric = [*series.styles_of(shown)], series.metric_label(conditions)
+    own = shown.assign(label=[row_label(row, labels) for row in rows_of(shown)])
+    grid = own.drop_duplicates(["label", "panel"], keep="last").pivot(index="label", columns="panel", values="mean")
+    grid = grid.reindex(index=[label for label in labels if label in grid.index], columns=own["panel"].unique())
+    if len(grid) == shown["arch"].nunique():
+        raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")
+    words = [label.split() for label in grid.index]
+    shared = len([*takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))])
+    grid.index = pd.Index([" ".join(own[shared:]) or "(default)" for own in words])
+    letters = int((sheet.width - 0.4 * grid.shape[1]) / layout.LETTER / sheet.points)  # what the cells leave
+    texts = layout.in_lines(map(str, grid.index), max(sheet.letters, letters))
+    height = max(0.21, 0.04 + layout.LINE * sheet.points * max(text.count("\n") + 1 for text in texts))
+    panels = layout.uneven_panels(sheet, "Mean of each setting on each test set", [height * len(grid)])
+    axes, look = panels.axes[0], {"cmap": "Blues", "cbar": False, "annot": True, "annot_kws": {"size": sheet.points}}
+    sns.heatmap(grid, vmin=0, vmax=100, fmt=".0f", yticklabels=texts, ax=axes, **look)
+    axes.tick_params("y", labelrotation=0)
+    axes.set_xticks(axes.get_xticks(), [*map(str, grid)], rotation=40, ha="right", rotation_mode="anchor")
+    axes.set(xlabel="", ylabel="")
+    rows = [(name, row.dropna().items()) for name, row in grid.iterrows()]
+    said = [f"{name}: {', '.join(f'{column} {value:.1f}' for column, value in row)}" for name, row in rows]
+    notes = [f"{metric}, mean over seeds.", series.run_caption(shown)]
+    return panels.plot("settings", f"Mean {metric} of each setting: {series.join(said)}.", notes=notes)
+
+
+def row_label(condition: Condition, labels: list[str]) -> str:
+    """Return the label of a condition, or one that says more and is true of it too: of a task that varies more."""
+    words = set(condition.label.split())
+    known = {f"{short_key(key)}={value}" for key, value in condition.config.items()} | {condition.preset}
+    longer = (label for label in labels if words < set(label.split()))
+    return next((label for label in longer if set(label.split()) - words <= known), condition.label)
+
+
+# Differences
+
+MAX_COMPARISONS = 60  # in one plot
+
+
+def differences(conditions: pd.DataFrame, sheet: layout.Sheet, family: pd.DataFrame) -> layout.Plot:
+    """Return the difference of every two conditions on the same examples, with its 95 % interval and its q.
+
+    `family` has all conditions of the study, whose comparisons are one family of tests; `conditions` are shown.
+    """
+    every = pairs(family)
+    own = every[every["first"].isin(conditions.index)]
+    tested = own[own["tested"]]
+    if tested.empty:
+        raise UserError(
+            "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
+        )
+    by_index = {row.Index: row for row in rows_of(series.in_panels(conditions))}
+    colours, rows = series.architecture_colours(conditions["arch"]), []
+    for pair in rows_of(tested):
+        first, second = by_index[pair.first], by_index[pair.second]
+        gap = " " if len(first.label + second.label) <= sheet.letters else "\n"
+        said = f"{first.label} {signed(pair.mean)} points to {second.label} ({q_equals(pair.q)})"
+        colour = colours[(first if pair.mean > 0 else second).arch]
+        rows.append((first.panel, f"{first.label} {MINUS}{gap}{second.label}", colour, f"{first.panel}: {said}"))
+    texts = pd.DataFrame(rows, tested.index, ["panel", "label", "colour", "said"])
+    smallest = tested.join(texts).nsmallest(MAX_COMPARISONS, "p").sort_index()
+    few = f", the {len(smallest)} with the smallest q of {len(tested):,}" if len(smallest) < len(tested) else ""
+    title = f"Differences between conditions{few}"
+    panels, shown = layout.in_rows(sheet, title, smallest, extra=0.06, columns=1)
+    for row in rows_of(shown):
+        row.axes.axvline(0, color="0.3", lw=1)
+        row.axes.hlines(row.level, max(row.low, -200), min(row.high, 200), row.colour, lw=1.5)
+        face = row.colour if row.significant else "white"
+        row.axes.plot(row.mean, row.level, "o", ms=3.5, color=row.colour, mfc=face, mew=1.3, zorder=3)
+        layout.write_beside(row.axes, row.level, q_equals(row.q))
+    limit = min(104.0, max(2.0, 1.06 * shown[["low", "high", "mean"]].abs().max().max()))
+    panels.axes[0].set_xlim(-limit, limit)
+    compared = conditions.loc[[*dict.fromkeys([*shown["first"], *shown["second"]])]]
+    panels.label(f"difference in {series.metric_label(compared).replace('(%)', '(points)')}", "")
+    marks: dict[str, Any] = {"marker": "o", "lw": 1.5, "color": "0.3"}
+    legend = [Line2D([], [], label="significant (q < .05)", **marks)] * bool(shown["significant"].any())
+    legend += [Line2D([], [], label="open", mfc="white", **marks)] * (not shown["significant"].all())
+    decided, tests = texts["said"][tested["significant"]], every["tested"].sum()
+    summary = ", ".join(filter(None, [f"{len(decided)} of {len(tested)} are significant", series.join([*decided])]))
+    q = f"q: p adjusted for {tests} comparisons" if tests > 1 else "q: p, of one comparison"
+    intervals = f"95 % intervals; {q}, below .05 where a difference is significant."
+    notes = [series.run_caption(compared), intervals, "Colour: the condition with the higher mean."]
+    notes += [f"{n} pairs with a single seed are not tested"] if (n := len(own) - len(tested)) else []
+    return panels.plot("differences", f"{title}: {summary}. {intervals}", legend, notes)
+
+
+# Errors
+
+# Colour and hatch. Too short is blue, too long is orange, of the right length green or purple (after Okabe & Ito 2008).
+BARS: dict[str, dict[str, Any]] = {
+    kind: {"facecolor": colour, "hatch": "//" * kind.startswith("other"), "edgecolor": "white", "linewidth": 0.4}
+    for kind, colour in {
+        CORRECT: "#E8E8E8", "empty": "#222222",
+        "stops early": "#0072B2", "omitted part": "#56B4E9", "other, too short": "#BFE0F5",
+        "runs on": "#D55E00", "repeated part": "#E69F00", "other, too long": "#F8DFA6",
+        "swapped parts": "#CC79A7", "one token replaced": "#009E73", "other, correct length": "#A8DCCB",
+    }.items()
+}  # fmt: skip
+DARK = ("empty", "stops early", "runs on", "one token replaced")  # whose numbers are white
+MIN_LABELLED = 9.0  # percent; smaller shares are drawn without their number
+MIN_VISIBLE = 0.3  # percent; the legend leaves out kinds that are never more frequent
+
+
+def errors(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+    """Return the kinds of all predictions as stacked shares, means over seeds, with what is correct of each seed.
+
+    Runs with neither a summary of their predictions nor readable predictions are left out; `UserError` if that leaves
+    none.
+    """
+    frame = series.in_panels(conditions)
+    seeds = {row.Index: own for row in rows_of(frame) if len(own := shares_by_seed(row))}
+    frame = frame[frame.index.isin(seeds)]
+    if frame.empty:
+        raise UserError("no run has saved predictions on a test set")
+    panels, frame = layout.in_rows(sheet, "Kinds of errors", frame, extra=0.14)
+    means = pd.DataFrame({index: own.mean() for index, own in seeds.items()}).T
+    left, height = means.cumsum(axis=1) - means, layout.LINE * sheet.points
+    for _, own in frame.groupby("panel", sort=False):
+        axes: Any = own["axes"].iloc[0]
+        for kind in BARS:
+            share = means.loc[own.index, kind]
+            if share.any():
+                bars = axes.barh(own["level"], share, height, left.loc[own.index, kind], **BARS[kind])
+                texts = [f"{one:.0f}" if one >= MIN_LABELLED else "" for one in share]
+                axes.bar_label(bars, texts, label_type="center", fontsize=7, color="w" if kind in DARK else "k")
+        for row in rows_of(own):
+            series.draw_seeds(axes, seeds[row.Index][CORRECT].tolist(), row.level + height / 2 + 0.045, "0.1")
+        axes.set_xlim(-0.5, 100.5)
+        axes.grid(visible=False)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    panels.label("share of all predictions (%)", "")
+    largest = pd.concat(seeds.values()).max()
+    legend: list[Any] = [Patch(label=kind, **BARS[kind]) for kind in BARS if largest[kind] >= MIN_VISIBLE]
+    legend += [series.seeds_handle("correct, each seed", "0.1")] * any(len(own) > 1 for own in seeds.values())
+    alt = series.describe(frame, lambda row: describe_shares(seeds[row.Index]))
+    alt = f"Kinds of errors, as mean shares of all predictions: {alt}."
+    return panels.plot("errors", alt, legend, [series.run_caption(frame)])
+
+
+def shares_by_seed(condition: Condition) -> pd.DataFrame:
+    """Return the share of each kind (columns) among the predictions of each seed (rows) in percent."""
+    found = []
+    for run in condition.runs:
+        scores = run.result.splits.get(condition.test)
+        if scores and (kinds := error_kinds(run.path, condition.test, scores)):
+            n = sum(kind.n for kind in kinds.values())
+            found.append({kind: 100 * one.n / n for kind, one in kinds.items()})
+    return pd.DataFrame(found, columns=[*BARS], dtype=float).fillna(0.0)
+
+
+def describe_shares(shares: pd.DataFrame) -> str:
+    """Return the share that is correct, with its range over seeds, and the most frequent kind of error."""
+    correct, wrong = shares[CORRECT], shares.drop(columns=CORRECT).mean()
+    spread = f" (seeds {correct.min():.1f} to {correct.max():.1f})" if len(shares) > 1 else ""
+    kind = f", {wrong.idxmax()} {wrong.max():.1f} %" if wrong.any() else ""
+    return f"{correct.mean():.1f} % correct{spread}{kind}"
