@@ -17,7 +17,6 @@ REFUSED = {
     "[" * 3000: "deeply nested: at most 64",
     "{" * 100_000: "deeply nested",
     "".join(" " * i + "a:\n" for i in range(1000)): "deeply nested",
-    "[" + "1," * 100_001 + "]": "at most 100,000 values",
     "a: &a [1]\nb: *a": r"must not have aliases, but has '\*a'",
     "!!python/object/apply:os.system [ls]": "must not have tags",
     "0x" + "f" * 5000: "more than 40 digits",

@@ -90,26 +90,15 @@ def resolve(tree: Tree) -> RunConfig:
     errors: list[str] = []
     sections = dict(tree)
     for name, section in types.items():
-        values = tree.get(name, {})
-        if not isinstance(values, dict):
-            errors.append(f"'{name}' must be a section of keys, but is {quoted(values)}")
-            values = {}
-        values = _without_retired(values, section, f"{name}.")
-        wrong = _wrong_kinds(values, section, f"{name}.")
-        errors += wrong.values()
         try:
-            sections[name] = section.model_validate({key: values[key] for key in values if key not in wrong})
-        except ValidationError as error:
-            errors += _explain(error, section, f"{name}.", known)
+            sections[name] = resolve_section(section, tree.get(name, {}), f"{name}.", known)
+        except UserError as error:
+            errors.append(str(error))
             sections[name] = section.model_construct()  # so that errors outside of this section are found too
-    wrong = _wrong_kinds(tree, RunConfig, "")
-    errors += wrong.values()
     try:
-        config = RunConfig.model_validate({key: sections[key] for key in sections if key not in wrong})
+        config = resolve_section(RunConfig, sections, "", known)
         if not errors:
             tasks.find(config.task).check_config(config.data)
-    except ValidationError as error:
-        errors += _explain(error, RunConfig, "", known)
     except UserError as error:
         errors.append(str(error))
     if errors:
@@ -117,14 +106,20 @@ def resolve(tree: Tree) -> RunConfig:
     return config
 
 
-def resolve_section(section: type[Section], values: Any, prefix: str = "") -> Section:
+def resolve_section(section: type[Section], values: Any, prefix: str = "", known: Sequence[str] = ()) -> Section:
     """Return a validated section of a config, or the settings of an instrument; `UserError` with a line per error."""
-    if wrong := _wrong_kinds(values if isinstance(values, dict) else {}, section, prefix):
-        raise UserError("\n".join(wrong.values()))
+    if not isinstance(values, dict):
+        raise UserError(f"'{prefix.rstrip('.')}' must be a section of keys, but is {quoted(values)}")
+    values = _without_retired(values, section, prefix)
+    wrong = _wrong_kinds(values, section, prefix)
+    errors = [*wrong.values()]
     try:
-        return section.model_validate(values)
+        found = section.model_validate({key: value for key, value in values.items() if key not in wrong})
     except ValidationError as error:
-        raise UserError("\n".join(_explain(error, section, prefix))) from None
+        errors += _explain(error, section, prefix, known)
+    if errors:
+        raise UserError("\n".join(errors))
+    return found
 
 
 def check_local(config: RunConfig) -> None:
@@ -167,23 +162,24 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
     """
     wrong: dict[str, str] = {}
     for key in values.keys() & section.model_fields.keys():
-        value, kind = values[key], section.model_fields[key].annotation
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
-        shown = f"'{prefix}{key}' must be {{}}, but is {quoted(text)}"
+        value, kind, rule = values[key], section.model_fields[key].annotation, ""
         if isinstance(value, str) and NO_TEXT.search(value):
-            wrong[key] = shown.format("text without NUL and without halves of characters")
+            rule = "text without NUL and without halves of characters"
         elif kind is bool and not isinstance(value, bool):
-            wrong[key] = shown.format("true or false")
+            rule = "true or false"
         elif kind in (int, float) and isinstance(value, bool):
-            wrong[key] = shown.format("a number")
+            rule = "a number"
         elif kind is int and isinstance(value, str) and "-" in value.strip()[1:]:  # 0-2 would be -2
-            wrong[key] = shown.format("a whole number")
+            rule = "a whole number"
         elif kind is int and isinstance(value, int) and abs(value) > LARGEST:
-            wrong[key] = shown.format(f"at most {LARGEST}")
+            rule = f"at most {LARGEST}"
+        if rule:
+            text = value if isinstance(value, str) else json.dumps(value, default=str)
+            wrong[key] = f"'{prefix}{key}' must be {rule}, but is {quoted(text)}"
     return wrong
 
 
-def _explain(error: ValidationError, section: type[BaseModel], prefix: str, known: Sequence[str] = ()) -> Iterator[str]:
+def _explain(error: ValidationError, section: type[BaseModel], prefix: str, known: Sequence[str]) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         key = quoted(".".join(map(str, problem["loc"])), marks="")
         if problem["type"] == "extra_forbidden":

@@ -45,24 +45,12 @@ class TrainConfig(Section):
         0,
         ge=0,
         le=100_000_000,
-        description=(
-            "train on a sample of this many examples, drawn with replacement from the train split once per seed "
-            "(0: on the train split)"
-        ),
+        description="train on so many draws from the train split, once per seed (0: all of it)",
     )
-    micro_batches: int = Field(
-        0,
-        ge=0,
-        description=(
-            "micro-batches per step, computed in parallel; 1 disables splitting "
-            "(0: 1 on GPU and for batches with little work, else 2)"
-        ),
-    )
+    micro_batches: int = Field(0, ge=0, description="parallel micro-batches per step (0: 1 or 2, by device and work)")
     accumulate_grad_batches: int = Field(1, ge=1, description="batches per step, whose gradients are averaged")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")
-    learning_rate: float = Field(
-        1e-3, gt=0, description="highest learning rate of the schedule; with schedule 'noam', the factor of its formula"
-    )
+    learning_rate: float = Field(1e-3, gt=0, description="highest learning rate; with schedule 'noam', a factor of it")
     schedule: Literal["cosine", "inverse_sqrt", "constant", "noam"] = Field(
         "cosine",
         description=(
@@ -75,40 +63,21 @@ class TrainConfig(Section):
     beta1: float = Field(0.9, ge=0, lt=1, description="first beta of AdamW; momentum of SGD")
     beta2: float = Field(0.98, ge=0, lt=1, description="second beta of AdamW")
     adam_epsilon: float = Field(1e-9, gt=0, description="epsilon of AdamW, added to the root of the second moment")
-    weight_decay: float = Field(
-        0.01, ge=0, description="weight decay of matrices, not of biases and gains; decoupled in AdamW"
-    )
-    gradient_clip_norm: float = Field(
-        1.0, ge=0, description="maximum norm of the gradient of all parameters (0: no limit)"
-    )
-    loss_reduction: Literal["mean", "sum"] = Field(
-        "mean", description="loss of a batch: mean or sum over its target tokens"
-    )
+    weight_decay: float = Field(0.01, ge=0, description="of matrices, not of biases and gains; decoupled in AdamW")
+    gradient_clip_norm: float = Field(1.0, ge=0, description="maximum norm of the whole gradient (0: no limit)")
+    loss_reduction: Literal["mean", "sum"] = Field("mean", description="mean or sum over the target tokens of a batch")
     target_eos: bool = Field(
         True,
-        description=(
-            "train on targets that end with EOS; without it the model does not learn to stop, so that only metrics at "
-            "the length of the target are meaningful"
-        ),
+        description="train on targets that end with EOS; else only metrics at the target's length mean anything",
     )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all target tokens")
-    teacher_forcing: float = Field(
-        1.0, ge=0, le=1, description="share of batches that are teacher-forced; the others use scheduled sampling"
-    )
-    sampling_stops_at_eos: bool = Field(
-        False,
-        description="in scheduled sampling, the loss leaves out all tokens after the first EOS that the model predicts",
-    )
+    teacher_forcing: float = Field(1.0, ge=0, le=1, description="share of batches without scheduled sampling")
+    sampling_stops_at_eos: bool = Field(False, description="scheduled sampling: no loss after the first predicted EOS")
     precision: Literal["32-true", "bf16-mixed"] = Field("32-true", description="precision of the arithmetic")
-    gradient_checkpointing: bool = Field(
-        False,
-        description="compute each layer again in the backward pass: the same gradient with less memory, but slower",
-    )
+    gradient_checkpointing: bool = Field(False, description="compute layers again in the backward pass: less memory")
     compile: bool = Field(False, description="use torch.compile: takes minutes at the start, faster steps on a GPU")
     log_interval: int = Field(50, ge=1, description="steps between two records of the training metrics")
-    validation_interval: int = Field(
-        500, ge=1, description="steps between two validations, each followed by a checkpoint"
-    )
+    validation_interval: int = Field(500, ge=1, description="steps between two validations, each with a checkpoint")
 
     @model_validator(mode="after")
     def _consistent(self) -> "TrainConfig":
@@ -129,9 +98,7 @@ class DecodeConfig(Section):
 
     method: Literal["greedy", "beam"] = Field("greedy", description="greedy decoding or beam search")
     beam_size: int = Field(4, ge=1, le=256, description="hypotheses of beam search")
-    length_penalty: float = Field(
-        0.0, ge=0, le=10, description="exponent of the length that divides the scores of beam search"
-    )
+    length_penalty: float = Field(0.0, ge=0, le=10, description="beam search: exponent of the length in its scores")
     limit: Literal["longest", "source"] = Field(
         "longest",
         description=(
@@ -139,9 +106,7 @@ class DecodeConfig(Section):
             "the source times a, the 99 % quantile of target length / source length in the train split (at least 1)"
         ),
     )
-    max_length: int = Field(
-        0, ge=0, le=1_000_000, description="maximum number of generated tokens of any output (0: see limit)"
-    )
+    max_length: int = Field(0, ge=0, le=1_000_000, description="maximum of generated tokens per output (0: see limit)")
 
     @property
     def hypotheses(self) -> int:
@@ -152,15 +117,9 @@ class DecodeConfig(Section):
 class EvalConfig(Section):
     """What is evaluated after training (section `eval`)."""
 
-    checkpoint: Literal["last", "best"] = Field(
-        "last", description="weights after the last step, or with the lowest validation loss"
-    )
+    checkpoint: Literal["last", "best"] = Field("last", description="last weights, or those of lowest validation loss")
     max_examples: int = Field(0, ge=0, description="maximum number of examples per split, drawn by hash (0: all)")
-    batch_size: int = Field(
-        512,
-        ge=1,
-        description="maximum number of sources decoded together, on a GPU 4096 in place of 512; fewer for memory",
-    )
+    batch_size: int = Field(512, ge=1, description="maximum of sources decoded together; 512 stands for 4096 on a GPU")
 
 
 class RunConfig(Section):

@@ -15,7 +15,6 @@ Tree = dict[str, Any]
 AMBIGUOUS = ("batch_size", "seed")  # the last words of keys of several sections
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64  # of lists and mappings within each other
-MAX_VALUES = 100_000
 MAX_DIGITS = 40  # of an integer
 MAX_SECTIONS = 100  # of a config, which are parsed one by one
 
@@ -147,14 +146,11 @@ def parse_yaml(text: str | bytes, what: str, aliases: bool = False) -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode()
-        depth = total = 0
+        depth = 0
         for event in yaml.parse(text, _Loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            total += isinstance(event, yaml.NodeEvent)
             if depth > MAX_DEPTH:
                 raise UserError(f"{what} is too deeply nested: at most {MAX_DEPTH} levels are read")
-            if total > MAX_VALUES:
-                raise UserError(f"{what} is too large: at most {MAX_VALUES:,} values are read")
             if isinstance(event, yaml.AliasEvent) and not aliases:
                 raise UserError(f"{what} must not have aliases, but has {quoted(f'*{event.anchor}')}")
             if tag := getattr(event, "tag", None):
