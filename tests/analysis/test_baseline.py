@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from tests.commands import tfstudy
@@ -136,15 +135,3 @@ def test_what_is_no_baseline_is_refused(tmp_path, capsys, content, message):
         (tmp_path / "baseline.json").write_text(content)
     assert check(tmp_path) == 2
     assert message in capsys.readouterr().err
-
-
-def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
-    """A hundred comparisons of 4 rows of which none dropped: about one in forty fails, as the test has two sides."""
-    [then] = read_baseline(kept(tmp_path, capsys))
-    [row] = rows(tmp_path / "results" / "then")
-    drawn = np.array(list(then.each_seed.values())) + np.random.default_rng(0).normal(0, 4, (100, 4, 5))
-    failed = 0
-    for figures in drawn:
-        baseline = [msgspec.structs.replace(then, each_seed=dict(enumerate(own))) for own in figures]
-        failed += any(outcome.state == WORSE for outcome in compare(baseline, [row], 0.0))
-    assert failed <= 9  # 2.5 and four standard errors

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from tests.example_claims import SPLIT, claim
+from tests.example_claims import SPLIT
 from tfstudy import instruments, tasks
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import matching, select_conditions
@@ -32,12 +32,6 @@ OF_RATIOS = [one for one in ALL.values() if any(statement.over for statement in 
 WHOLE = {"test": "test", "tag": "", "value": ""}
 
 # What files may say
-
-
-def test_splits_of_large_variance_need_five_seeds():
-    part = {"of": {"arch": "lstm"}, "above": 0}
-    minima = [claim(part, where={"task": "scan", "split": s}).minimum_seeds for s in ("length", "addprim_jump", "mcd1")]
-    assert minima == [3, 5, 5]
 
 
 RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "batch": 2}, "over": {}, "above": 1}

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import ENVIRONMENT, edit_result, put, result, set_environments, write
 from tests.example_tables import compared, text_of
-from tfstudy.analysis.claims import estimate_difference, estimate_mean, gather_evidence, judge
+from tfstudy.analysis.claims import estimate_mean, gather_evidence, judge
 from tfstudy.analysis.frame import read_studies
 from tfstudy.analysis.summary import rows_of
 from tfstudy.config.presets import preset
@@ -172,26 +171,6 @@ def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_on
     small, large = {"arch": "cnn", "data.train_examples": 100}, {"arch": "lstm", "data.train_examples": 1000}
     [found] = judged(tmp_path, {"of": large, "minus": small, "above": 0}).statements
     assert (found.verdict, found.q, found.mean) == ("supported", found.p, pytest.approx(10))
-
-
-def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_path):
-    for corpus, arch, shift in (("a", "lstm", 0.2), ("a", "cnn", 0), ("b", "lstm", -0.2), ("b", "cnn", 0)):
-        near = [share + shift for share in NEAR_HALF]
-        values(tmp_path, arch, *near, name=f"{corpus}{arch}", task="translation", split="corpus", corpus=corpus)
-    parts = [
-        {"of": {"arch": "lstm", "corpus": corpus}, "minus": {"arch": "cnn", "corpus": corpus}, "above": 0}
-        for corpus in ("a", "b", "c")
-    ]
-    found = judged(tmp_path, *parts, where={"task": "translation", "split": "corpus"})
-    assert [one.verdict for one in found.statements] == ["supported", "refuted", "not run"]
-
-
-def test_a_truth_on_the_bound_is_decided_as_rarely_as_promised():
-    """The truth lies on a bound, where `supported` and `refuted` are both errors."""
-    draw = np.random.default_rng(0).normal(55, 2, (400, 2, 5))
-    one = [estimate_mean((45, 55), first).p < 0.05 for first, _ in draw]
-    two = [estimate_difference((0, np.inf), first, second, paired=False).p < 0.05 for first, second in draw]
-    assert max(np.mean(one), np.mean(two)) < 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
 
 
 @given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8))

@@ -83,12 +83,3 @@ def test_the_text_of_a_figure_says_what_kind_of_value_it_is():
     assert {id_: published.figure_of(id_).text for id_ in texts} == texts
     with pytest.raises(UserError, match="did you mean 'dessi-2019-02'"):
         published.figure_of("dessi-2019-002")
-
-
-def test_a_population_deviation_is_enlarged_before_it_becomes_a_standard_error():
-    population = published.figure_of("dessi-2019-02")
-    assert (population.ddof, population.n) == ("0", 5)
-    assert population.standard_error == pytest.approx(8.2 / 2)  # 8.2 sqrt(5 / 4) / sqrt 5
-    unknown = published.figure_of("li-2023-01")
-    assert unknown.standard_error == pytest.approx(0.4 / math.sqrt(5))
-    assert published.figure_of("lake-2018-09").standard_error is None

@@ -25,20 +25,6 @@ def test_the_golden_file_lists_all_defaults_and_versions():
     assert read() == found, "a key or a version is new: run `python -m tests.config.golden_defaults`"
 
 
-def test_a_changed_default_is_refused_until_its_version_is_raised():
-    changed = copy.deepcopy(read())
-    changed[TRAINING]["defaults"]["train.steps"] = 4000
-    [line] = violations(read(), changed)
-    assert all(fact in line for fact in ("train.steps: 3000 -> 4000", "requires raising the version", TRAINING))
-    changed[TRAINING]["version"] += 1
-    assert violations(read(), changed) == []
-    changed[TRAINING] = read()[TRAINING] | {"version": 0}
-    changed[LSTM]["defaults"]["model.dropout"] = 0.2
-    found = violations(read(), changed)
-    assert len(found) == 2
-    assert all(any(fact in line for line in found) for fact in ("lowered", LSTM))
-
-
 def test_a_new_key_with_a_default_needs_no_new_version_and_changes_no_hash():
     class WiderTrain(TrainConfig):
         patience: int = Field(0, description="new")

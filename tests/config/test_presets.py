@@ -1,14 +1,10 @@
 """Presets: all of them resolve, their networks are of one size, and those of papers have the papers' settings."""
 
-import math
-
-import pytest
-
 from tests.committed import ROOT
 from tfstudy import models, tasks
 from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import resolve
-from tfstudy.config.trees import flatten, merge
+from tfstudy.config.trees import merge
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import read_config
@@ -48,32 +44,7 @@ def resolved(name, split="addprim_jump"):
     return resolve(merge(preset("scan", arch, name), {"task": "scan", "arch": arch, "data": {"split": split}}))
 
 
-def differing(one, other):
-    """The settings that differ between two presets, with the values of the second."""
-    first, second = (flatten(resolved(name).model_dump(mode="json")) for name in (one, other))
-    return {key: value for key, value in second.items() if first[key] != value}
-
-
 def test_the_committed_runs_on_jump_have_the_settings_of_the_preset():
     runs = list(find_runs(ROOT / "results/dessi-2019"))
     assert len(runs) == 10
     assert all(resolve(read_config(path)).model_copy(update={"seed": 0}) == resolved("dessi-2019") for path in runs)
-
-
-def test_the_networks_of_dessi_and_baroni_differ_in_what_their_table_says():
-    """Table 2: on `around right` 512 wide, kernel 3, learning rate 0.01, 50 tokens; on both 6 layers, dropout 0.25."""
-    assert differing("dessi-2019", "dessi-2019-around-right") == {
-        "model.dim": 512,
-        "model.channels": 512,
-        "model.kernel": 3,
-        "train.learning_rate": 0.01,
-        "train.batch_tokens": 50,
-        "train.steps": 32750,
-        "train.validation_interval": 5000,
-    }
-    assert (resolved("dessi-2019").model.layers, resolved("dessi-2019").model.dropout) == (6, 0.25)
-
-
-def test_the_learning_rate_of_newman_et_al_is_that_of_the_noam_schedule():
-    train = resolved("newman-2020").train
-    assert train.learning_rate == pytest.approx(2 / math.sqrt(128 * train.warmup_steps), rel=1e-4)

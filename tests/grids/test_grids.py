@@ -277,7 +277,7 @@ def test_the_grid_deletang_2022_has_the_authors_settings_or_names_the_difference
     assert {run.seed for run in runs} == set(range(10))
 
 
-@pytest.mark.parametrize("name", [name for name in grid_names() if re.search(r"-\d{4}", name)])
+@pytest.mark.parametrize("name", ["deletang-2022", "dessi-2019"])  # what differs stands in the grid, or in its preset
 def test_a_dry_run_of_a_grid_named_after_a_paper_lists_what_differs_from_it(name, tmp_path):
     settings = ExecutorSettings("auto")
     notes = preview_grid(load_grid(name, "smoke"), tmp_path / "study", settings, smoke=True).notes

@@ -10,7 +10,6 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tfstudy import tasks
-from tfstudy.cli.searches import show_trials
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge, read_yaml
@@ -19,7 +18,7 @@ from tfstudy.experiment import run as experiment
 from tfstudy.experiment.api import RunOptions
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.store import read_result, read_test_reads
-from tfstudy.tuning.presets import NAME, preset_text, save_presets, sections
+from tfstudy.tuning.presets import NAME, preset_text, save_presets
 from tfstudy.tuning.search import (
     IncompleteSearchError,
     Search,
@@ -27,7 +26,6 @@ from tfstudy.tuning.search import (
     Trial,
     TrialScore,
     best_trials,
-    make_trial,
     plan_search,
     run_search,
     score,
@@ -113,16 +111,6 @@ def test_the_best_trial_has_the_lowest_loss_whatever_its_exact_match_then_the_fi
         assert {arch: each.path.name for arch, each in chosen.items()} == {"lstm": "a", "cnn": "z"}
 
 
-def test_without_a_measured_trial_there_is_no_presets_file(capsys):
-    given = plan_search(request(archs=("lstm",), trials=1))
-    for status, reason in (("finished", "no trial of lstm has a validation loss"), ("diverged", "all trials of lstm")):
-        assert show_trials(given, [scored("lstm", 0.0, math.inf, "a", status)], Path("preset.yaml")) == 1
-        out, err = capsys.readouterr()
-        assert err.startswith(reason)
-        assert "* 1" not in out
-    assert not Path("preset.yaml").exists()
-
-
 def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated(scores):
     assert [each.trial.arch for each in scores] == ["lstm", "cnn"] * 2
     assert {each.trial.config.train.steps for each in scores} == {20}
@@ -165,23 +153,6 @@ def test_the_preset_of_the_best_trial_gives_its_config(scores):
     for part in ("of 2 by random search, 20 steps each, 1 seed (0)", "model.kernel=[3, 5]", "0.0001..0.01:log"):
         assert part in told
     assert f"exact match {100 * chosen['cnn'].exact_match:.1f} %, loss {chosen['cnn'].loss:.4f}" in told
-
-
-def test_a_preset_keeps_data_and_evaluation_settings_of_its_base_preset(monkeypatch):
-    told = {"default": {"lstm": {"data": {"seed": 3}, "eval": {"checkpoint": "best"}, "model": {"layers": 2}}}}
-    monkeypatch.setattr("tfstudy.config.presets.presets", lambda task: told)
-    given = plan_search(request("model.dropout=[0.3]", archs=("lstm",)))
-    found = sections(given, make_trial(given, "lstm", 0))
-    assert found["data"] == {"seed": 3}
-    assert found["eval"] == {"checkpoint": "best"}
-    assert (found["model"]["layers"], found["model"]["dropout"]) == (2, 0.3)
-    assert found["train"]["steps"] == 20
-
-
-def test_diverged_trials_are_the_worst_and_do_not_stop_the_search():
-    given = trials(plan_search(request("train.learning_rate=[1e-3, 1e30]", archs=("lstm",), trials=5)))
-    assert {each.status for each in given} == {"finished", "diverged"}
-    assert best_trials(given)["lstm"].trial.values["train.learning_rate"] == 1e-3
 
 
 def test_trials_are_no_study_and_their_test_sets_stay_unread(scores, capsys):

@@ -14,7 +14,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.models.base import parameter_count
 from tfstudy.tuning import space
-from tfstudy.tuning.space import Choice, Range, draw, for_architecture, parse, parse_space
+from tfstudy.tuning.space import Choice, Range, draw, parse
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,20 +76,6 @@ def test_draws_fill_their_range_on_its_scale_and_never_leave_it():
         assert min(row[key] for row in rows) >= low
         assert max(row[key] for row in rows) <= high
     assert all(isinstance(row["b"], int) for row in rows), "a whole number stays one"
-
-
-def test_a_key_for_one_architecture_goes_only_to_it():
-    texts = ["model.dim=8", "cnn.model.kernel=5", "lstm.model.hidden=9"]
-    assert for_architecture(texts, "cnn", ("lstm", "cnn")) == ["model.dim=8", "model.kernel=5"]
-    assert for_architecture(texts, "lstm", ("lstm", "cnn")) == ["model.dim=8", "model.hidden=9"]
-
-
-def test_only_the_keys_that_are_named_are_searched():
-    base = {"task": "reverse", "arch": "lstm", "data": {"split": "short"}}
-    assert parse_space(["model.dropout=[0.5]"], base, True) == {"model.dropout": Choice((0.5,))}
-    for match, widths in ((False, {"width"}), (True, set())):
-        found = parse_space(space.default_searches(match), base, match)
-        assert set(found) == {"train.learning_rate", "model.dropout"} | widths
 
 
 @pytest.mark.parametrize("arch", models.names())
