@@ -202,7 +202,7 @@ def test_a_run_records_the_digest_of_its_plugin_and_without_it_is_unknown_and_no
     assert "up to date" in out
     assert "plug-in task mine" in out
     missing = "unknown task 'mine': its plug-in is missing"
-    for words in (("table", "runs", "--format", "md"), ("status", "runs"), ("result", run, "--changes")):
+    for words in (("table", "runs", "--format", "md"), ("result", run, "--changes")):
         code_versions._named_versions.cache_clear()  # another process
         assert tfstudy(*words) == 0
         out = " ".join(capsys.readouterr().out.split())

@@ -182,12 +182,12 @@ def test_attention_shows_the_most_attended_source_token_of_each_output_token(fin
     reads = read_test_reads(run)
     assert tfstudy("measure", run, "attention", "a b", "--set", "target=b a") == 0
     title, head, *rows = capsys.readouterr().out.splitlines()
-    assert title == "cross-attention: the token with the largest weight, mean of 4 heads"
+    assert title == "cross attention: the largest weight of each token, mean over heads"
     assert head.split() == ["output", "layer", "1", "layer", "2"]
     assert [row.split()[:2] for row in rows] == [["1", "b"], ["2", "a"], ["3", "<eos>"]]
     weights = package.load(run).attention("a b", "b a").weights["cross"][0].mean(0)[0]
     best = int(weights.argmax())
-    assert rows[0].split()[2:5] == [str(best + 1), ["a", "b", "<eos>"][best], f"{weights[best]:.2f}"]
+    assert rows[0].split()[2:5] == [f"{weights[best]:.2f}", str(best + 1), ["a", "b", "<eos>"][best]]
     assert read_test_reads(run) == reads
 
 

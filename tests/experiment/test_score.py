@@ -48,4 +48,3 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     out = capsys.readouterr().out
     assert "outputs of at most 1 x source length + 16 tokens" in out
     assert "oracle length is decoded greedily, all else by beam search of size 4" in out
-    assert "peak memory: " in out

@@ -1,4 +1,4 @@
-"""One run: its result beside published figures, what has changed since it started, and how two runs differ."""
+"""One run: its result, what has changed since it started, and how two runs differ."""
 
 import json
 import shutil
@@ -63,14 +63,13 @@ def edit_config(path: Path, old: str, new: str) -> None:
 
 def test_a_run_that_just_finished_is_up_to_date(run, capsys):
     assert tfstudy("result", run, "--changes") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [str(run), "  finished"]
-    assert lines[2].startswith("up to date")
-    assert len(lines) == 3
+    path, state, verdict = capsys.readouterr().out.splitlines()
+    assert (path, state) == (str(run), "  finished")
+    assert verdict.startswith("up to date")
     assert tfstudy("result", run, "--changes", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"path", "state", "verdict", "reason", "changes", "code"}
-    assert (found["verdict"], found["changes"]) == ("up to date", [])
+    assert found.keys() == {"path", "state", "verdict", "reason", "differences", "modules"}
+    assert (found["verdict"], found["differences"]) == ("up to date", {})
 
 
 def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run):
@@ -78,58 +77,46 @@ def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run)
     edit_record(run, lambda entry: entry["syntax_trees"].update(changed))
     text = why(run)
     assert "up to date" in text
-    assert "code of 2 modules" in text
-    assert "tfstudy.models.lstm" in text
-    assert "tfstudy.vanished (no longer exists)" in text
-    assert "tfstudy.models.cnn" not in text, "another architecture can't change the results of this run"
+    assert "code of 2 modules differs: tfstudy.models.lstm and tfstudy.vanished (no longer exists)" in text, "not cnn"
 
 
-def test_a_raised_version_and_changed_data_outdate_a_run(run, monkeypatch):
-    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
-    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: "f" * 64)
-    assert "outdated:\n  model version 1, now 3\n  data " in why(run)
-    assert ", now ffffffff" in why(run)
-
-
-def test_data_that_are_missing_are_reported_but_outdate_nothing(run, monkeypatch):
-    def missing(task):
-        raise UserError("can't read the corpus")
-
-    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", missing)
+def test_a_raised_version_changed_data_and_other_defaults_outdate_a_run_but_missing_data_do_not(run, monkeypatch):
+    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: read_corpus())
     assert "up to date" in why(run)
     assert "not compared (can't read the corpus)" in why(run)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "facts"),
-    [
-        ("dim: 8", "dim: 9", ["model.dim", "8", "9"]),
-        ("seed: 0\nsmoke", "seed: 5\nsmoke", ["seed", "0", "5"]),
-        ("batch_size: 64", "batch_size: 32", ["train.batch_size", "32"]),
-    ],
-)
-def test_an_edited_config_is_reported_with_the_key_and_both_values(run, old, new, facts):
-    edit_config(run, old, new)
-    assert "unknown: config.yaml is damaged" in why(run)
-    (run / "result.json").unlink()
-    text = why(run)
-    assert "outdated:" in text
-    [line] = [line for line in text.splitlines() if "config: " in line]
-    assert all(fact in line for fact in facts)
-
-
-def test_a_setting_that_has_become_the_default_and_an_unknown_key_are_reported(run):
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
+    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: "f" * 64)
     edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
-    assert "config: train.beta2 was 0.98 when the run started, now it is its default" in why(run)
-    (run / "result.json").unlink()
-    edit_config(run, "dim: 8", "dmi: 8")
+    verdict, head, *rows = [line.split() for line in why(run).splitlines()[2:]]
+    assert (verdict, head) == (["outdated"], ["then", "now"])
+    assert {row[0]: row[-1] for row in rows}.items() >= {
+        "model": "3",
+        "data": "f" * 8,
+        "train.beta2": "default",
+    }.items()
+
+
+def read_corpus():
+    raise UserError("can't read the corpus")
+
+
+def test_an_edited_config_is_damaged_and_if_the_run_has_no_result_the_key_and_both_values_are_reported(run):
+    for n, (old, new) in enumerate({"dim: 8": "dim: 9", "seed: 0\nsmoke": "seed: 5\nsmoke"}.items()):
+        edit_config(run, old, new)
+        assert n or "unknown: config.yaml is damaged" in why(run)
+        (run / "result.json").unlink(missing_ok=True)
+    lines = [line.split() for line in why(run).splitlines()]
+    assert ["outdated"] in lines
+    assert ["model.dim", "8", "9"] in lines
+    assert ["seed", "0", "5"] in lines
+    edit_config(run, "dim: 9", "dmi: 9")
     assert "no longer valid" in why(run)
     assert "'model.dim'" in why(run)
 
 
 def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_without_one_nothing_is_known(run):
     edit_record(run, lambda entry: entry.update(data="0" * 64))
-    assert "record: " in why(run)
+    assert "hash (of the folder, of its record)" in why(run)
     (run / "events.jsonl").unlink()
     assert "unknown: events.jsonl is damaged: it is missing" in why(run)
 
@@ -137,26 +124,26 @@ def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_with
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
     retry = f"`tfstudy grid --resume runs --results {run.parents[3]}` resumes it"
-    assert f"interrupted; {retry}" in why(run)
+    assert f"; {retry}" in why(run)
     assert "not finished: its settings" in why(run)
     write_failure(run, "out of memory", 2)
-    assert "failed: out of memory" in why(run)
+    assert ": out of memory" in why(run)
 
 
-def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, capsys):
+def test_the_difference_of_two_runs_has_settings_environment_and_metrics_in_percentage_points(runs, capsys):
     edit_record(runs[1], lambda entry: entry.update(threads=64))
     assert tfstudy("result", *runs) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["model.dim", "8", "16"] in lines
     assert ["seed", "0", "1"] in lines
     assert ["threads", "64"] in [[line[0], line[-1]] for line in lines if line[:1] == ["threads"]]
-    assert ["data:", "no", "difference"] in lines
+    assert not [line for line in lines if line[:1] == ["data"]], "they are the same"
     [row] = [line for line in lines if line[:3] == ["test", "exact", "match"]]
     assert float(row[5].replace(MINUS, "-")) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
     assert tfstudy("result", *runs, "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"a", "b", "config", "data", "code", "environment", "metrics"}
-    assert found["config"]["seed"] == {"a": "0", "b": "1"}
+    assert found.keys() == {"a", "b", "differences", "modules", "metrics"}
+    assert found["differences"]["seed"] == {"a": "0", "b": "1"}
     assert found["metrics"]["test exact match"] == {"a": float(row[3]), "b": float(row[4])}
     (runs[1] / "result.json").unlink()
     assert tfstudy("result", *runs) == 0
@@ -171,15 +158,16 @@ def summarized(split: str, **more: object) -> str:
     return text_of(listing(msgspec.json.decode(msgspec.json.encode(tree), type=Result)))
 
 
-def test_a_result_stands_below_the_published_figures_of_its_split_scheme_but_that_of_a_smoke_run_alone():
-    figures, table = summarized("mcd1").split("scan mcd1, lstm, seed 4")
-    assert all(fact in table for fact in ("25.0", "[0.0, 55.0]"))
-    assert all(fact in figures for fact in ("Conklin et al. 2021", "4.7", "exact match"))
-    assert "Dessì" not in figures, "figures of other split schemes are not listed"
-    assert "published" not in summarized("filler_num0")
-    smoke = summarized("mcd1", smoke=True)
-    assert "published" not in smoke
-    assert "SMOKE RUN" in smoke
+def test_a_result_has_each_metric_with_its_interval_then_trivial_systems_and_says_if_it_is_of_a_smoke_run():
+    test = result(4, 0.25)["splits"]["test"] | {"baselines": {"copy": {"exact_match": 0.125}}}
+    test["metrics"] = test["metrics"] | {"own_metric": 0.5}
+    title, *lines = summarized("mcd1", splits={"test": test}, smoke=True).splitlines()
+    assert "SMOKE RUN" in title
+    assert "scan mcd1, lstm, seed 4" in title
+    assert "own metric" in lines[1]
+    own, copy = lines[2].split(), lines[3].split()
+    assert (own[0], own[2:5], own[-1]) == ("test", ["25.0", "[0.0,", "55.0]"], "50.0")
+    assert copy == ["test:", "copy", "12.5"]
 
 
 def test_a_diverged_result_is_a_line_with_its_reason():

@@ -23,7 +23,7 @@ from tfstudy.launchers.batch import (
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.plugins import command
-from tfstudy.report.grids import BatchProgress, forecast, outdated_lines, unmeasured_lines
+from tfstudy.report.grids import BatchProgress, batch_notes, forecast
 from tfstudy.report.markup import plural
 from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
@@ -41,7 +41,8 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
     """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
     slurm = Slurm(settings)
     batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke, shard), contrasts_of(grid))
-    _print_notes(batch)
+    for note in batch_notes(batch):
+        print(note)
     if not (pending := batch.pending):
         print(f"all {plural(len(batch.jobs), 'run')} already finished ({study})")
         return
@@ -84,18 +85,15 @@ def run_batch(batch: Batch, executor: Executor) -> int:
     finished = len(batch.jobs) - len(pending)
     runs = plural(len(pending), "run")
     print(f"{runs} to start, {finished} already finished{study}; {executor.describe()}", flush=True)
-    _print_notes(batch)
-    with BatchProgress(batch, lambda: executor.max_parallel) as progress:
-        summary = supervise(pending, executor, progress)
+    for note in batch_notes(batch):
+        print(note, flush=True)
+    if pending:
+        folder = pending[0].study
+        print(f"to watch: {command('status', folder.name, *results_words(folder.parent))}", flush=True)
+    summary = supervise(pending, executor, BatchProgress(batch, lambda: executor.max_parallel))
     for path, reason in summary.failed.items():
         print(printable(f"failed: {path}: {reason}"), file=sys.stderr)
     return 1 if summary.failed else 0
-
-
-def _print_notes(batch: Batch) -> None:
-    """Print what is unequal between architectures, and which finished runs are outdated or not measured as asked."""
-    for note in (*batch.unequal, *outdated_lines(batch), *unmeasured_lines(batch)):
-        print(note, flush=True)
 
 
 def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, online: bool = False) -> int:

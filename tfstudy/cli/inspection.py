@@ -56,7 +56,7 @@ def result(
 ) -> None:
     """Show a run's result, log or changes, or how two runs differ.
 
-    The result has the metrics of each test set and the published results.
+    The result has the metrics of each split and of trivial systems.
     """
     from tfstudy.runs.find import find_run
 
@@ -181,7 +181,6 @@ def measure(
     from tfstudy.experiment.finished import measure_runs
     from tfstudy.report.markup import plural
     from tfstudy.report.measured import by_condition, listing
-    from tfstudy.report.render import text_width
     from tfstudy.runs.measurement_record import FOLDER
 
     with progress_on_stderr(quiet):
@@ -193,7 +192,7 @@ def measure(
         from tfstudy.report.plots.instruments import measurement
 
         measurement(instrument, conditions).save(out)
-    print_listing(listing(conditions, text_width()), format_)
+    print_listing(listing(conditions), format_)
     if out and format_ == "text":
         print(out)
     if save and format_ == "text":

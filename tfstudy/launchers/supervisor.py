@@ -40,14 +40,14 @@ class Summary(NamedTuple):
     failed: dict[str, str]  # path of the run to the reason
 
 
-Watch = Callable[[Event | None], None]
+Watch = Callable[[Event], None]
 
 
 def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: None) -> Summary:
     """Run all jobs in order. A failed job is retried once, with no other run on its device, after all others.
 
-    If another process holds a run's lock, wait for it. `watch` is called with each change of state, and with None a
-    few times per second. The executor is always stopped on exit.
+    If another process holds a run's lock, wait for it. `watch` is called with each change of state. The
+    executor is always stopped on exit.
     """
     pending, retries, elsewhere = [*jobs], list[Job](), list[Job]()
     running: dict[str, float] = {}  # by path: the start time
@@ -96,7 +96,6 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
                     if job.finished or not is_locked(Path(job.path)):
                         elsewhere.remove(job)
                         finish(job) if job.finished else pending.append(job)
-            watch(None)
     finally:
         executor.stop()
     return summary

@@ -53,19 +53,18 @@ def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, 
     headline = f"{plural(len(outcomes), 'condition')}, tolerance {tolerance:g} points: {states}"
 
     def values() -> dict[str, Any]:
-        return {"failed": failed, "tolerance": tolerance, "conditions": [outcome_values(one) for one in outcomes]}
+        return {"failed": failed, "tolerance": tolerance, "conditions": list(map(_values, outcomes))}
 
     return Listing([Text(headline, "bold"), cells], [NOTE, *runs.left_out_notes()], values), failed
 
 
-def outcome_values(outcome: Outcome) -> dict[str, Any]:
+def _values(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as plain values; percent, and points for the difference."""
     row, found = outcome.baseline, outcome.difference
     names = {key: getattr(row, key) for key in ("name", "task", "split", "test", "arch", "preset", "metric")}
     seeds = {"baseline": row.each_seed, "current": outcome.current}
-    by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
     change = dict(zip(("difference", "low", "high"), found[:3] if found else (None,) * 3, strict=True))
-    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **change, "q": outcome.q}
+    return {**names, "state": outcome.state, "reason": outcome.reason, **seeds, **change, "q": outcome.q}
 
 
 def _mean(values: Collection[float]) -> str:

@@ -4,9 +4,8 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tfstudy import instruments, models, tasks
@@ -15,6 +14,7 @@ from tfstudy.analysis.frame import results
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
+from tfstudy.registry import Registry
 from tfstudy.report.markup import csv_text, json_text
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.display import first_test_metric
@@ -27,9 +27,30 @@ Row = dict[str, Any]
 Rows = Sequence[Row]
 
 
-def tasks_list(task: str) -> Rows:
-    """Return the tasks, or the one named, with their examples and split schemes; a broken plug-in with its error."""
+def each_run(study: str, root: Path, format: str) -> str:
+    """Return the frame of `tfstudy.results` as csv or json, without the columns that are empty in all rows."""
+    frame = results(study, results=root).dropna(axis="columns", how="all")
+    frame["run"] = frame["run"].map(str)
+    return csv_text(frame) if format == "csv" else json_text(frame.astype(object).to_dict("records"))
 
+
+def _named(abouts: Mapping[str, str]) -> Rows:
+    return [{"name": name, "about": " ".join(about.split())} for name, about in abouts.items()]
+
+
+def _classes(registry: Registry, row: Callable[[str], Row]) -> Rows:
+    """Return a row for each class; of a plug-in with where it is from, of a broken one with its error."""
+    rows = []
+    for name in registry.names():
+        try:
+            plugin = registry.plugin(name)
+            rows.append({"name": name, **row(name), "origin": f"plug-in: {plugin.origin}" if plugin else ""})
+        except UserError as error:
+            rows.append({"name": name, "about": f"broken: {error}", "origin": ""})
+    return rows
+
+
+def _tasks(task: str) -> Rows:
     def row(name: str) -> Row:
         kind = tasks.find(name)
         about, example, *_ = [*(inspect.getdoc(sys.modules[kind.__module__]) or "").split("\n\n"), ""]
@@ -38,64 +59,13 @@ def tasks_list(task: str) -> Rows:
 
     if task:
         tasks.find(task)
-    rows = _rows(tasks, row, {"example": [], "splits": []})
-    return [one for one in rows if task in ("", one["name"])]
+    return [one for one in _classes(tasks.REGISTRY, row) if task in ("", one["name"])]
 
 
-def architectures_list(_: object) -> Rows:
-    """Return the architectures; a broken plug-in with its error."""
-    return _rows(models, lambda name: {"about": (models.find(name).__doc__ or "").strip().partition("\n")[0]}, {})
-
-
-def each_run(study: str, root: Path, format: str) -> str:
-    """Return the frame of `tfstudy.results` as csv or json, without the columns that are empty in all rows."""
-    frame = results(study, results=root).dropna(axis="columns", how="all")
-    frame["run"] = frame["run"].map(str)
-    return csv_text(frame) if format == "csv" else json_text(frame.astype(object).to_dict("records"))
-
-
-def _rows(package: ModuleType, row: Callable[[str], Row], nothing: Row) -> Rows:
-    """Return a row for each name of a package; a plug-in with where it is from, a broken one with its error."""
-    rows = []
-    for name in package.names():
-        try:
-            plugin = package.plugin(name)
-            rows.append({"name": name, **row(name), "origin": f"plug-in: {plugin.origin}" if plugin else ""})
-        except UserError as error:
-            rows.append({"name": name, "about": f"broken: {error}", **nothing, "origin": ""})
-    return rows
-
-
-def splits_list(task: str) -> Rows:
-    """Return the split schemes of a task."""
-    return [{"name": name, "about": text} for name, text in tasks.find(task or "scan").split_schemes().items()]
-
-
-def instruments_list(_: object) -> Rows:
-    """Return the instruments; a broken plug-in with its error."""
-    rows = []
-    for name in instruments.names():
-        try:
-            rows.append({"name": name, "about": instruments.summary(name)})
-        except UserError as error:
-            rows.append({"name": name, "about": f"broken: {error}"})
-    return rows
-
-
-def presets_list(task: str) -> Rows:
-    """Return the presets of a task, for each architecture that has them."""
-    tasks.find(task := task or "scan")
-    return [
-        {"name": name, "arch": arch, "about": str(tree.get("about", ""))}
-        for name, archs in all_presets(task).items()
-        for arch, tree in archs.items()
-        if isinstance(tree, dict)
-    ]
-
-
-def grids_list(_: object) -> Rows:
-    """Return the grids of `configs/grids/`."""
-    return [{"name": name, "about": " ".join(str(read_grid(name).get("about", "")).split())} for name in grid_names()]
+def _presets(task: str) -> Rows:
+    tasks.find(task)
+    found = [(name, arch, tree) for name, archs in all_presets(task).items() for arch, tree in archs.items()]
+    return [{"name": n, "arch": a, "about": str(t.get("about", ""))} for n, a, t in found if isinstance(t, dict)]
 
 
 def runs_list(folder: Path) -> Rows:
@@ -110,8 +80,7 @@ def runs_list(folder: Path) -> Rows:
     return rows
 
 
-def corpora_list(folder: Path) -> Rows:
-    """Return the corpora for translation in a folder: their size with the preset for it, faults by line, and files."""
+def _corpora(folder: Path) -> Rows:
     from tfstudy.tasks.reading import corpora
     from tfstudy.tasks.translation.task import overview
 
@@ -120,26 +89,33 @@ def corpora_list(folder: Path) -> Rows:
 
 
 LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what the second word names, and what they are
-    "tasks": (tasks_list, "TASK", "every task, or one with splits and examples"),
-    "splits": (splits_list, "TASK", "the split schemes of a task (default: scan)"),
-    "architectures": (architectures_list, "", "every architecture"),
-    "instruments": (instruments_list, "", "what `tfstudy measure` can measure on a run"),
-    "presets": (presets_list, "TASK", "the presets of a task (default: scan)"),
-    "grids": (grids_list, "", "the grids of configs/grids/"),
+    "tasks": (_tasks, "TASK", "every task, or one with splits and examples"),
+    "splits": (
+        lambda task: _named(tasks.find(task or "scan").split_schemes()),
+        "TASK", "the split schemes of a task (default: scan)",
+    ),
+    "architectures": (
+        lambda _: _classes(models.REGISTRY, lambda name: {"about": str(models.find(name).__doc__).partition("\n")[0]}),
+        "", "every architecture",
+    ),
+    "instruments": (
+        lambda _: _classes(instruments.REGISTRY, lambda name: {"about": instruments.summary(name)}),
+        "", "what `tfstudy measure` can measure on a run",
+    ),
+    "presets": (lambda task: _presets(task or "scan"), "TASK", "the presets of a task (default: scan)"),
+    "grids": (
+        lambda _: _named({name: str(read_grid(name).get("about", "")) for name in grid_names()}),
+        "", "the grids of configs/grids/",
+    ),
     "runs": (runs_list, "STUDY", "the runs of a study, or all runs"),
-    "corpora": (corpora_list, "FOLDER", "the corpora for translation in a folder"),
-}
+    "corpora": (_corpora, "FOLDER", "the corpora for translation in a folder"),
+}  # fmt: skip
 
 
 def listing(what: str, of: Any = "") -> Listing:
     """Return a list; with an empty name the lists that there are."""
-    if not what:
-        rows: Rows = [
-            {"name": f"tfstudy list {name}{f' [{of}]' if of else ''}", "about": about}
-            for name, (_, of, about) in LISTS.items()
-        ]
-    else:
-        rows = LISTS[what][0](of)
+    commands = {f"tfstudy list {name} [{of}]".removesuffix(" []"): about for name, (_, of, about) in LISTS.items()}
+    rows = LISTS[what][0](of) if what else _named(commands)
     keys = [key for key in ("name", "arch", "state", "metric", "path", "settings", "reason") if rows and key in rows[0]]
     frame: dict[str, list[str]] = {key: [str(row[key]) for row in rows] for key in keys}
     if "path" in frame:  # as `tfstudy result` takes it

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from itertools import groupby
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import numpy as np
 import pandas as pd
-from rich.text import Text
 
 from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.stats import interval
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from tfstudy.instruments.attention import Maps  # which imports torch
 
 MAX_NAMED = 4  # runs that a note names
-MAX_SHOWN = 6  # values of x in a table, if they are numbers
-MAX_NAMES = 20  # if they are names
-LETTERS = 18  # of a token
-KINDS = {
-    "encoder": "encoder self-attention",
-    "decoder": "decoder self-attention",
-    "prefix": "self-attention",
-    "cross": "cross-attention",
-}
 
 
 class Measured(NamedTuple):
@@ -54,12 +45,8 @@ def by_condition(pairs: Iterable[tuple[RunRecord, Measurement]]) -> list[Measure
     unique = {row.experiment: row for row in rows if row.runs}
     several = len({(c.task, c.split_label) for c in unique.values()}) > 1
     return [
-        Measured(
-            f"{condition.task} {condition.split}: {condition.label}" if several else condition.label,
-            condition.arch,
-            [records[run.result.run][1] for run in condition.runs],
-        )
-        for condition in unique.values()
+        Measured(f"{c.task} {c.split}: " * several + c.label, c.arch, [records[run.result.run][1] for run in c.runs])
+        for c in unique.values()
     ]
 
 
@@ -74,20 +61,18 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
         for name in saved_instruments(run.path):
             try:
                 record = read_measurement(run.path, name)
+                found.setdefault(name, {}).setdefault(f"{record.digest} {record.chart}", []).append((run, record))
             except UserError as error:
                 notes.append(f"Not shown: {error}.")
-                continue
-            found.setdefault(name, {}).setdefault(f"{record.digest} {record.chart}", []).append((run, record))
-    measured: dict[str, list[Measured]] = {}
-    for name, groups in sorted(found.items()):
-        most = max(groups.values(), key=len)
-        for group in (group for group in groups.values() if group is not most):
-            named = listed(("/".join(run.path.parts[-2:]) for run, _ in group), MAX_NAMED)
-            settings = f" ({shown})" if (shown := group[0][1].shown_settings) else ""
-            count = plural(len(group), "measurement")
-            notes.append(f"Not shown: {count} of {name} with other settings: {named}{settings}.")
-        measured[name] = by_condition(most)
-    return measured, notes
+    most = {name: max(groups.values(), key=len) for name, groups in sorted(found.items())}
+    others = [(name, group) for name in most for group in found[name].values() if group is not most[name]]
+    for name, group in others:
+        named = listed(("/".join(run.path.parts[-2:]) for run, _ in group), MAX_NAMED)
+        settings = f" ({shown})" if (shown := group[0][1].shown_settings) else ""
+        notes.append(
+            f"Not shown: {plural(len(group), 'measurement')} of {name} with other settings: {named}{settings}."
+        )
+    return {name: by_condition(group) for name, group in most.items()}, notes
 
 
 def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.DataFrame:
@@ -106,10 +91,12 @@ def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.Data
     keys = ["condition", "facet", "series", "x"]
     values = runs.groupby(keys, sort=False)["value"].agg(list)
     frame = pd.DataFrame([interval(own)[:3] for own in values], index=values.index, columns=["mean", "low", "high"])
-    frame = frame.reset_index().astype(dict.fromkeys(keys, object))
-    places = {key: {cell: place for place, cell in enumerate(in_order(frame[key]))} for key in keys}
+
+    def places(cells: pd.Series) -> pd.Series:
+        return cells.map({cell: place for place, cell in enumerate(in_order(cells))})
+
     order = [first, *(key for key in keys if key != first)]
-    return frame.sort_values(order, key=lambda cells: cells.map(places[str(cells.name)]), ignore_index=True)
+    return frame.reset_index().astype(dict.fromkeys(keys, object)).sort_values(order, key=places, ignore_index=True)
 
 
 def _run_means(record: Measurement, ranked: bool) -> pd.DataFrame:
@@ -117,7 +104,7 @@ def _run_means(record: Measurement, ranked: bool) -> pd.DataFrame:
     chart = record.chart
     names = {"facet": chart.facet, "series": series_of(chart), "x": chart.x, "one": chart.ranked}
     empty = [""] * len(record.columns[chart.x])
-    cells = {key: record.columns[name] if name else empty for key, name in names.items()}
+    cells = {key: record.columns.get(name, empty) for key, name in names.items()}
     rows = pd.DataFrame(cells | {"value": record.columns[chart.value]}, dtype=object)
     found = rows.groupby(list(names), sort=False)["value"].agg(fmean).reset_index()
     if chart.ranked and ranked:  # 1 is the largest of the numbers with the same key, 2 the next, and so on
@@ -126,7 +113,7 @@ def _run_means(record: Measurement, ranked: bool) -> pd.DataFrame:
     if chart.ranked == chart.x:
         found["x"] = found["one"]
     elif chart.ranked:
-        found["series"] = [f"{line}.{one}" for line, one in zip(found["series"], found["one"], strict=True)]
+        found["series"] = found["series"].map(str) + "." + found["one"].map(str)
     return found
 
 
@@ -138,29 +125,18 @@ def rank_note(all_measured: Sequence[Measured]) -> str:
 
 
 def value_label(all_measured: Sequence[Measured]) -> str:
-    """Return what is measured, and what each number is a mean over: `entropy / log T, mean over heads`."""
-    chart = all_measured[0].chart
+    """Return what is measured, and what each number is a mean over: `entropy / log T, mean over heads`.
+
+    These are the columns of texts and integers with different values in one number of the chart.
+    """
+    chart, averaged = all_measured[0].chart, dict[str, None]()
+    for record in (record for one in all_measured for record in one.records):
+        cells = pd.DataFrame(record.columns)
+        own = cells.groupby([name for name in chart.columns if name != chart.value], sort=False).nunique().max()
+        others = [name for name in record.columns if name not in chart.columns and cells[name].dtype.kind != "f"]
+        averaged |= dict.fromkeys(f"{metric_name(name)}s" for name in others if own[name] > 1)
     label = chart.hue_label if chart.kind == "heatmap" else chart.y_label
-    names = dict.fromkeys(name for one in all_measured for record in one.records for name in averaged_columns(record))
-    averaged = [f"mean over {' and '.join(f'{words(name)}s' for name in names)}"] if names else []
-    return ", ".join([label or words(chart.value), *averaged])
-
-
-def averaged_columns(record: Measurement) -> list[str]:
-    """Return the columns of texts and integers whose different values are averaged in one number of the chart."""
-    own = [record.columns[name] for name in record.chart.columns if name != record.chart.value]
-    keys = list(zip(*own, strict=True))
-    others = {
-        name: cells
-        for name, cells in record.columns.items()
-        if name not in record.chart.columns and not any(isinstance(cell, float) for cell in cells)
-    }
-    return [name for name, cells in others.items() if len(set(zip(keys, cells, strict=True))) > len(set(keys))]
-
-
-def words(name: str) -> str:
-    """Return the name of a column, a metric or an instrument as words."""
-    return metric_name(name)
+    return (label or metric_name(chart.value)) + (f", mean over {' and '.join(averaged)}" if averaged else "")
 
 
 def series_of(chart: Chart) -> str:
@@ -178,45 +154,31 @@ def in_order(values: Iterable[Cell]) -> list[Cell]:
 # Tables
 
 
-def listing(all_measured: Sequence[Measured], width: int) -> Listing:
-    """Return the table of means: as many values of x as fit a width, with the measured number and the settings above.
+def listing(all_measured: Sequence[Measured]) -> Listing:
+    """Return the table of means, with the measured number and the settings above: a row by condition, facet and series.
 
-    It has a row for each condition, facet and series.
+    JSON has all rows of all runs.
     """
-    first, found = all_measured[0].records[0], means(all_measured)
-    name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
-    title = f"{name}{first.instrument}: {value_label(all_measured)}"
+    records = [record for one in all_measured for record in one.records]
+    first, chart, found = records[0], records[0].chart, means(all_measured)
     values = in_order(found["x"])
     grid = found.set_index(["condition", "facet", "series", "x"])["mean"].unstack(sort=False)[values]
-    for count in range(min(MAX_NAMES if isinstance(values[-1], str) else MAX_SHOWN, len(values)), 0, -1):
-        kept = {values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)}
-        for _, row in grid.iterrows():  # none is empty
-            if row[[*kept]].isna().all():
-                kept.add(next(value for value in values if row.notna()[value]))
-        cells = _cells(first.chart, grid[[value for value in values if value in kept]], len(all_measured) > 1)
-        if cells.width <= width:
-            break
-    records = [record for one in all_measured for record in one.records]
+    head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series_of(chart)
+    heads = {
+        "condition": "condition" * (len(all_measured) > 1),
+        "facet": chart.facet,
+        "series": series_of(chart) and head,
+    }
+    names = {head: list(map(_text, grid.index.get_level_values(key))) for key, head in heads.items() if head}
+    prefix = "" if isinstance(values[-1], str) else f"{chart.x} "  # names say themselves what they are
+    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(values)}
     read = [record.examples for record in records]
-    more = f"{len(kept)} of {len(values)} values of {first.chart.x} are shown; --format json has all"
-    notes = [
-        *([more] if len(kept) < len(values) else []),
-        *([f"measured on {count_range(read, 'example')}"] if len(set(read)) > 1 else []),
-        *filter(None, [rank_note(all_measured)]),
-    ]
+    notes = [f"measured on {count_range(read, 'example')}" * (len(set(read)) > 1), rank_note(all_measured)]
+    condition = f"{all_measured[0].label}, " * (len(all_measured) == 1)
+    title = f"{condition}{first.instrument}: {value_label(all_measured)}"
     heading = ", ".join(filter(None, [title, first.shown_settings]))
-    return Listing([Text(heading), cells], notes, lambda: msgspec.to_builtins(records))
-
-
-def _cells(chart: Chart, grid: pd.DataFrame, several: bool) -> Cells:
-    """Return the table of a frame of means, whose index has the condition (shown if there are several) and so on."""
-    series = series_of(chart)
-    head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series
-    names = {"condition": "condition" * several, "facet": chart.facet, "series": series and head}
-    named = {name: list(map(_text, grid.index.get_level_values(key))) for key, name in names.items() if name}
-    prefix = "" if isinstance(grid.columns[-1], str) else f"{chart.x} "  # names say themselves what they are
-    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(grid.columns)}
-    return Cells(named | numbers, left=list(named))
+    cells = Cells(names | numbers, left=names, names=len(names))
+    return Listing([heading, cells], [*filter(None, notes)], lambda: msgspec.to_builtins(records))
 
 
 def _text(cell: object) -> str:
@@ -225,34 +187,18 @@ def _text(cell: object) -> str:
     return "" if math.isnan(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
 
 
-# Maps of attention
-
-
 def attention_listing(found: "Maps", given: bool) -> Listing:
-    """Return, for maps of the first kind, the source token that each token attends to most, by mean over heads.
+    """Return the largest weight of each token in each layer, by mean over heads, and where: for maps of one kind.
 
-    The table has a column for each layer. `given` is whether the output was.
+    JSON has all maps, and whether the output was `given`.
     """
-    one, layers = found.of_one_kind(), sorted({m.layer for m in found.of_one_kind().maps})
-    kind = one.maps[0].kind
-    rows, columns = ([_short(token) for token in tokens] for tokens in (one.rows(kind), one.columns(kind)))
-    place, room = len(str(len(columns))), max(map(len, columns))
-    frame = {"": [str(number) for number in range(1, len(rows) + 1)], "source" if kind == "encoder" else "output": rows}
-    for layer in layers:
-        maps = [m.weights for m in one.maps if m.layer == layer]
-        means = ([fmean(weights) for weights in zip(*row, strict=True)] for row in zip(*maps, strict=True))
-        best = [max(enumerate(mean), key=itemgetter(1)) for mean in means]
-        frame[f"layer {layer}"] = [f"{at + 1:{place}} {columns[at]:{room}} {weight:4.2f}" for at, weight in best]
-    heads = {m.head for m in one.maps}
-    of = f", mean of {len(heads)} heads" if len(heads) > 1 else "" if heads == {1} else f", head {max(heads)}"
-    title = f"{KINDS[kind]}: the token with the largest weight{of}"
-
-    def values() -> dict[str, Any]:
-        maps = [each._asdict() for each in found.maps]
-        return {"source": found.source, "output": found.output, "given": given, "maps": maps}
-
-    return Listing([title, Cells(frame, left=[*frame][1:], names=2)], values=values)
-
-
-def _short(token: str) -> str:
-    return token if len(token) <= LETTERS else f"{token[: LETTERS - 1]}…"
+    one = found.of_one_kind()
+    kind, columns = one.maps[0].kind, one.columns(one.maps[0].kind)
+    frame = {"source" if kind == "encoder" else "output": [f"{n} {token}" for n, token in enumerate(one.rows(kind), 1)]}
+    for layer, maps in groupby(one.maps, key=lambda each: each.layer):
+        rows = np.mean([each.weights for each in maps], axis=0)
+        frame[f"layer {layer}"] = [f"{row.max():.2f} {row.argmax() + 1} {columns[row.argmax()]}" for row in rows]
+    values = {"source": found.source, "output": found.output, "given": given}
+    values["maps"] = [each._asdict() for each in found.maps]
+    title = f"{kind} attention: the largest weight of each token, mean over heads"
+    return Listing([title, Cells(frame, left=frame)], (), lambda: values)

@@ -12,8 +12,9 @@ from matplotlib.ticker import MaxNLocator
 
 from tfstudy.errors import printable
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label, words
+from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label
 from tfstudy.report.plots import layout, series
+from tfstudy.runs.display import metric_name as words
 from tfstudy.runs.measurement_record import Chart
 
 if TYPE_CHECKING:
