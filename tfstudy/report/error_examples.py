@@ -60,28 +60,22 @@ def errors(path: Path, split: str, examples: int, width: int = WIDTH) -> Listing
     title = f"{path.parent.name} {path.name}, {split}: {plural(counts.n, 'prediction')}"
     room = width - max((len(kind) for kind, _ in kinds), default=0) - LABEL
     rows: list[tuple[str, str, str]] = []
-    for kind, _ in kinds:
+    found: dict[str, Any] = {}
+    for kind, n in kinds:
+        own = []
         for one in counts.examples.get(kind, []):
-            texts = side_by_side(*compared(one.target, one.prediction), room)
+            sequences = compared(one.target, one.prediction)
             rows += [("", "", "")] * bool(rows)
-            rows += [(kind, "source", shortened(one.source, room))]
-            rows += zip(("", "", ""), ("target", "prediction", ""), texts, strict=True)
-    columns = [list(column) for column in zip(*rows, strict=True)]
+            rows += [(kind, "source", cut(one.source, room))]
+            rows += zip(("", "", ""), ("target", "prediction", ""), side_by_side(*sequences, room), strict=True)
+            at = first_error(*sequences)  # counted from 1
+            texts = {"source": one.source, "target": one.target, "prediction": one.prediction}
+            own.append(texts | {"first_error": None if at is None else at + 1})
+        found[kind] = {"n": n, "first_error_share": counts.first_error.get(kind), "examples": own}
     keys = ("kind", "of", "tokens")
-    shown = Cells(dict(zip(keys, columns, strict=True)), left=keys, headless=True) if rows else None
-
-    def values() -> dict[str, Any]:  # the position of a first error is counted from 1
-        found = {}
-        for kind, n in kinds:
-            texts = []
-            for one in counts.examples.get(kind, []):
-                first = first_error(*compared(one.target, one.prediction))
-                own = {"source": one.source, "target": one.target, "prediction": one.prediction}
-                texts.append(own | {"first_error": None if first is None else first + 1})
-            found[kind] = {"n": n, "first_error_share": counts.first_error.get(kind), "examples": texts}
-        return {"run": str(path), "test_set": split, "n": counts.n, "kinds": found}
-
-    return Listing([Cells(frame, title=title), *([shown] if shown else [])], (), values)
+    columns = dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+    parts = [Cells(frame, title=title), *([Cells(columns, left=keys, headless=True)] if rows else [])]
+    return Listing(parts, (), lambda: {"run": str(path), "test_set": split, "n": counts.n, "kinds": found})
 
 
 def side_by_side(target: Sequence[str], prediction: Sequence[str], width: int) -> tuple[str, str, str]:
@@ -105,11 +99,3 @@ def side_by_side(target: Sequence[str], prediction: Sequence[str], width: int) -
 def cut(text: str, width: int) -> str:
     """Return text of at most a width, without its end."""
     return text if cell_len(text) <= width else set_cell_size(text, width - len(DOTS)) + DOTS
-
-
-def shortened(text: str, width: int) -> str:
-    """Return text of at most a width, without its middle."""
-    if cell_len(text) <= width:
-        return text
-    start = set_cell_size(text, (width - 3) // 2)
-    return f"{start}...{set_cell_size(text[::-1], width - 3 - cell_len(start))[::-1]}"

@@ -3,7 +3,7 @@
 The HTML is one file that needs no other file and no network: figures are within it, and it links to nothing but papers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -14,22 +14,8 @@ from tfstudy.runs.files import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
 ESCAPES = str.maketrans({letter: quote(letter) for letter in "%#<>\"&'\n"})
-MARK = '<meta name="generator" content="tfstudy report">'  # identifies a file as a report
-MARKDOWN_MARK = "<!-- tfstudy report -->"
-
-
-class Words(NamedTuple):
-    """A paragraph, or a note below what it explains."""
-
-    text: str
-    note: bool = False
-
-
-class Items(NamedTuple):
-    """A list."""
-
-    lines: Sequence[str]
-    note: bool = False
+# how a file begins that is a report, and may be replaced
+MARKS = {"index.html": '<meta name="generator" content="tfstudy report">', "report.md": "<!-- tfstudy report -->"}
 
 
 class Grid(NamedTuple):
@@ -40,7 +26,6 @@ class Grid(NamedTuple):
     rows: Sequence[Sequence[str]]
     strong: Sequence[bool] = ()
     head: int = 0  # the column that names the row
-    markdown: str = ""  # instead of the table made of these texts
 
 
 class Picture(NamedTuple):
@@ -52,16 +37,15 @@ class Picture(NamedTuple):
     file: str
 
 
-Block = Words | Items | Grid | Picture
+Block = str | list[str] | Grid | Picture  # a paragraph, a list, a table or a figure
 
 
 class Section(NamedTuple):
-    """A section of a page. What is folded opens by its title in the HTML; in Markdown it stands open or is left out."""
+    """A section of a page. What is folded opens by its title in the HTML; in Markdown it stands open."""
 
     title: str
     blocks: Sequence[Block]
     folded: Mapping[str, Sequence[Block]] = {}  # by title
-    markdown: bool = False  # whether it has what is folded too
 
     @property
     def id(self) -> str:
@@ -73,7 +57,7 @@ class Page(NamedTuple):
     """A report."""
 
     name: str
-    about: Sequence[str]  # sentences: what was studied
+    about: str  # what was studied
     warning: str
     counts: str
     sections: Sequence[Section]
@@ -85,10 +69,6 @@ class Page(NamedTuple):
         """All figures."""
         return [block for section in self.sections for block in section.blocks if isinstance(block, Picture)]
 
-    def section(self, title: str) -> Section:
-        """Return the section with this title."""
-        return next(section for section in self.sections if section.title == title)
-
 
 def html(page: Page) -> str:
     """Return the HTML page."""
@@ -96,45 +76,35 @@ def html(page: Page) -> str:
 
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, **options)
-    environment.filters |= {"kind": lambda block: type(block).__name__, "data_url": _data_url}
-    return environment.get_template("report.html").render(page=page, mark=MARK) + "\n"
-
-
-def _data_url(svg: str) -> str:
-    """Return an SVG as a URL, so that the page needs no other file and ids and styles of figures do not clash."""
-    return "data:image/svg+xml;charset=utf-8," + svg.strip().translate(ESCAPES)
+    # as a URL, so that the page needs no other file, and ids and styles of figures do not clash
+    data_url = "data:image/svg+xml;charset=utf-8,"
+    environment.filters["data_url"] = lambda svg: data_url + svg.strip().translate(ESCAPES)
+    environment.filters["kind"] = lambda block: type(block).__name__
+    return environment.get_template("report.html").render(page=page, mark=MARKS["index.html"]) + "\n"
 
 
 def markdown(page: Page) -> str:
-    """Return the page as Markdown, as repository hosts show it: all but what is folded in the HTML."""
-    blocks = [f"{MARKDOWN_MARK}\n\n# {escape_markdown(page.name)}", escaped(" ".join(page.about)), page.warning]
+    """Return the page as Markdown, as repository hosts show it."""
+    blocks = [f"{MARKS['report.md']}\n\n# {escape_markdown(page.name)}", escaped(page.about), page.warning]
     for section in page.sections:
-        folded = [block for own in section.folded.values() for block in own] if section.markdown else []
-        if shown := [text for block in (*section.blocks, *folded) if (text := WRITERS[type(block)](block))]:
-            blocks += [f"## {section.title}", *shown]
-    end = f"Written by tfstudy {page.version}; `index.html` beside this page has the same and more details."
-    return "\n\n".join(filter(None, [*blocks, end])) + "\n"
+        blocks += [f"## {section.title}", *map(_markdown, section.blocks)]
+        for title, own in section.folded.items():
+            blocks += [f"### {escaped(title)}", *map(_markdown, own)]
+    return "\n\n".join(filter(None, [*blocks, f"Written by tfstudy {page.version}."])) + "\n"
 
 
-def _grid(grid: Grid) -> str:
-    rows = [[escaped(cell) for cell in row] for row in grid.rows]
-    for row, strong in zip(rows, grid.strong, strict=False):
-        row[grid.head] = f"**{row[grid.head]}**" if strong else row[grid.head]
-    table = markdown_table(grid.heads, rows) if rows else ""
-    return grid.markdown or "\n\n".join(filter(None, [grid.caption, table]))
-
-
-def _picture(picture: Picture) -> str:
-    alt = escaped(picture.alt).replace("[", "(").replace("]", ")")
-    return f"![{alt}](figures/{picture.file})"
-
-
-WRITERS: dict[type, Callable[[Any], str]] = {
-    Words: lambda words: escaped(words.text),
-    Items: lambda items: markdown_list(map(escaped, items.lines)),
-    Grid: _grid,
-    Picture: _picture,
-}
+def _markdown(block: Block) -> str:
+    if isinstance(block, str):
+        return escaped(block)
+    if isinstance(block, Picture):
+        alt = escaped(block.alt).replace("[", "(").replace("]", ")")
+        return f"![{alt}](figures/{block.file})"
+    if not isinstance(block, Grid):
+        return markdown_list(map(escaped, block))
+    rows = [[escaped(cell) for cell in row] for row in block.rows]
+    for row, strong in zip(rows, block.strong, strict=False):
+        row[block.head] = f"**{row[block.head]}**" if strong else row[block.head]
+    return "\n\n".join(filter(None, [block.caption, markdown_table(block.heads, rows) if rows else ""]))
 
 
 def escaped(text: str) -> str:
@@ -146,8 +116,8 @@ def escaped(text: str) -> str:
 # Files
 
 
-def publish(page: Page, out: Path) -> Path:
-    """Write `index.html`, `report.md` and `figures/*.svg` to a folder; return the path of the page.
+def publish(page: Page, out: Path) -> None:
+    """Write `index.html`, `report.md` and `figures/*.svg` to a folder.
 
     Everything is computed before anything is written. Each file is replaced as a whole, the page last; since it
     contains its figures, it is never a mixture of two reports. `UserError`, and nothing is written, if a file with one
@@ -162,7 +132,6 @@ def publish(page: Page, out: Path) -> Path:
             write_atomically(out / name, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror}") from None
-    return out / "index.html"
 
 
 def check_folder(out: Path) -> None:
@@ -171,8 +140,7 @@ def check_folder(out: Path) -> None:
         raise UserError(f"--out must be a folder, but {out} is a file")
     if (out / "config.yaml").exists():
         raise UserError(f"--out must not be the folder of a run, but {out} is one")
-    for name, mark in (("index.html", MARK), ("report.md", MARKDOWN_MARK)):
-        path = out / name
+    for path, mark in ((out / name, mark) for name, mark in MARKS.items()):
         if path.exists() and mark.encode() not in path.read_bytes()[:2000]:
             raise UserError(
                 f"{path} is not a report of tfstudy and would be overwritten; choose another folder as --out"

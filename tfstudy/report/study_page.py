@@ -1,10 +1,11 @@
 """The report of a study as blocks: what was studied, the verdict, table, comparisons, figures, claims, protocol."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from tfstudy import __version__
 from tfstudy.analysis.frame import UNFINISHED, Study
@@ -18,22 +19,17 @@ from tfstudy.report.comparisons import HEADS, examples_labels, summarize_compari
 from tfstudy.report.markup import count_range, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
-from tfstudy.report.page import Block, Grid, Items, Page, Picture, Section, Words
+from tfstudy.report.page import Block, Grid, Page, Picture, Section
 from tfstudy.report.plots import all_plots
 from tfstudy.report.tables import Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
-from tfstudy.runs.schema import Result
 from tfstudy.runs.store import read_environments
-
-if TYPE_CHECKING:
-    from tfstudy.report.plots.layout import Plot
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_LISTED = 8  # tasks, split schemes or architectures
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-MAIN = "split"  # the figure at the top
 CLAIM_HEADS = ("id", "claim", "verdict", "evidence", "source")
 PACKAGES = ("python", "torch", "lightning")  # that affect results most
 UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
@@ -50,36 +46,39 @@ def publish(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: s
 def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
     """Return the report on a study; `UserError` for unknown names."""
     table = build_table(study, conditions(study.runs, metric=metric), baseline)
-    rows = rows_of(table.rows)
-    seeds = count_range([len(row.runs) for row in rows], "seed")
+    rows, compared = rows_of(table.rows), summarize_comparisons(table)
     unfinished = sum(reason == UNFINISHED for _, reason in study.left_out)
     figures, notes = _figures(study, len(rows))
-    main = [figure for figure in figures if figure.name == MAIN]
+    main = [figure for figure in figures if figure.name == "split"]  # at the top
+    seeds = count_range([len(row.runs) for row in rows], "seed")
     counts = f"{plural(len(study.runs), 'run')}, {plural(len(rows), 'condition')}, {seeds} per condition"
-    diverged = [(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished]
-    left_out = [
-        *study.left_out_notes(MAX_NAMED),
-        *(f"{'/'.join(run.path.parts[-3:])} diverged: {reason}" for run, reason in diverged),
+    left_out = study.left_out_notes(MAX_NAMED)
+    for run in study.runs:
+        if not run.finished:
+            reason = run.result.reason or "reason not recorded"
+            left_out.append(f"{'/'.join(run.path.parts[-3:])} diverged: {reason}")
+    grids = [
+        Grid(cells.title, list(cells.frame), list(zip(*cells.texts("**{}**").values(), strict=True)))
+        for cells in wide(table.rows, table.baseline)
     ]
+    explained = [note.text for note in table.notes if note.kind != LEFT_OUT]
     sections = [
-        Section("Verdict", [*map(Words, verdict(table)), *main]),
-        _table(table, counts),
-        _comparisons(table),
-        Section("Figures", [*(Words(note, note=True) for note in notes), *(one for one in figures if one not in main)]),
+        Section("Verdict", [*verdict(table), *main]),
+        Section(
+            "Table", [f"{counts}; {first_note(table.rows)}.", *grids], {"How the numbers were obtained": [explained]}
+        ),
+        Section(
+            "Comparisons", [Grid(compared.summary, HEADS, compared.tested, compared.decided, 1), [*compared.notes]]
+        ),
+        Section("Figures", [*notes, *(one for one in figures if one not in main)]),
         *_claims(claims),
-        _runs(table),
-        _protocol(table),
-        Section("Left out", [Items(left_out or ["None: every run of this study is in the table."])]),
+        Section("Runs", [], {"Result and folder of each run": [_runs(table)]}),
+        Section("Protocol", [], _protocol(table)),
+        Section("Left out", [left_out or "None: every run of this study is in the table."]),
     ]
-    return Page(
-        name=study.root.resolve().name,
-        about=summarize_study(study, rows),
-        warning=f"**{plural(unfinished, 'run')} not finished.** Results may change." if unfinished else "",
-        counts=counts,
-        sections=sections,
-        left_out=left_out,
-        version=__version__,
-    )
+    warning = f"**{plural(unfinished, 'run')} not finished.** Results may change." if unfinished else ""
+    about = f"{grid_about(study)} {summarize_study(study, rows)}".strip()
+    return Page(study.root.resolve().name, about, warning, counts, sections, left_out, __version__)
 
 
 def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
@@ -87,43 +86,21 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
     if count > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS:
         limits = f"{MAX_PLOTTED} conditions or {MAX_PLOTTED_RUNS:,} runs"
         return [], [f"No figures for more than {limits}; use `tfstudy plot` for single plots."]
+    from tfstudy.report.plots.instruments import measurement
+
     measured, notes = saved_measurements(study.runs)
-
-    def plots() -> Iterator["Plot"]:
-        from tfstudy.report.plots import instruments, layout
-
-        yield from all_plots(study)
-        yield from (instruments.measurement(name, own, layout.PAGE) for name, own in measured.items())
-
-    found = [Picture(plot.name, plot.alt, plot.svg(), re.sub(r"\W+", "-", plot.name) + ".svg") for plot in plots()]
+    plots = [*all_plots(study), *(measurement(name, own) for name, own in measured.items())]
+    found = [Picture(plot.name, plot.alt, plot.svg(), re.sub(r"\W+", "-", plot.name) + ".svg") for plot in plots]
     return found, notes if found else [*notes, "These records have no data for any plot."]
 
 
-def _table(table: Table, counts: str) -> Section:
-    blocks: list[Block] = [Words(f"{counts}; {first_note(table.rows)}.", note=True)]
-    for cells in wide(table.rows, table.baseline):
-        rows = list(zip(*cells.texts("**{}**").values(), strict=True))
-        blocks.append(Grid(cells.title, list(cells.frame), rows))
-    notes = [note.text for note in table.notes if note.kind != LEFT_OUT]
-    return Section("Table", blocks, {"How the numbers were obtained": [Items(notes)]})
-
-
-def _comparisons(table: Table) -> Section:
-    found = summarize_comparisons(table)
-    grid = Grid(found.summary, HEADS, found.tested, found.decided, 1)
-    return Section("Comparisons", [grid, Items(found.notes, note=True)])
-
-
 def _claims(claims: Sequence[ClaimText]) -> list[Section]:
-    if not claims:
-        return []
     rows = [(one.claim.id, one.claim.claim, f"**{one.verdict}**", one.evidence, one.claim.source) for one in claims]
-    blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items(PROTOCOL, note=True)]
     title = f"{plural(len(claims), 'claim')} of which this study measured any statement"
-    return [Section("Claims", [], {title: blocks}, markdown=True)]
+    return [Section("Claims", [], {title: [Grid("", CLAIM_HEADS, rows), [*PROTOCOL]]})] if claims else []
 
 
-def _runs(table: Table) -> Section:
+def _runs(table: Table) -> list[str]:
     """Return each run's seed, result and folder, by condition."""
     lines, names = [], examples_labels(table)
     for row in rows_of(table.rows):
@@ -133,24 +110,20 @@ def _runs(table: Table) -> Section:
             for run in row.runs
         ]
         lines.append(f"{names[row.place]}, {row.label}: {', '.join(runs) or 'no finished run'}")
-    return Section("Runs", [], {"Result and folder of each run": [Items(lines)]}, markdown=True)
+    return lines
 
 
-def _protocol(table: Table) -> Section:
+def _protocol(table: Table) -> dict[str, list[Block]]:
     """Return how each condition was measured; what several conditions share is listed once."""
     rows, names = rows_of(table.rows), examples_labels(table)
-    facts = [measured_how(row) for row in rows]
-    same = {key: text for key, text in facts[0].items() if all(own[key] == text for own in facts)}
-    shared = same if len(rows) > 1 else {}
-    keys = [key for key in facts[0] if key not in shared]
-    lines = [
-        [f"{names[row.place]}, {row.label}", *(own[key] for key in keys)] for row, own in zip(rows, facts, strict=True)
-    ]
-    folded: dict[str, list[Block]] = {
-        "The same for all conditions": [Items([f"{key}: {text}" for key, text in shared.items()])],
-        "What differs between conditions": [Grid("", ["condition", *keys], lines)],
-    }
-    return Section("Protocol", [], folded if shared else {"Each condition": folded.popitem()[1]})
+    facts = pd.DataFrame([measured_how(row) for row in rows], [f"{names[row.place]}, {row.label}" for row in rows])
+    shared = (facts.nunique() == 1) & (len(rows) > 1)
+    cells = facts.loc[:, ~shared].reset_index().to_numpy().tolist()
+    grid = Grid("", ["condition", *facts.columns[~shared]], cells)
+    if not shared.any():
+        return {"Each condition": [grid]}
+    same = [f"{key}: {text}" for key, text in facts.loc[:, shared].iloc[0].items()]
+    return {"The same for all conditions": [same], "What differs between conditions": [grid]}
 
 
 def measured_how(condition: Condition) -> dict[str, str]:
@@ -158,16 +131,17 @@ def measured_how(condition: Condition) -> dict[str, str]:
     runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test
     environments = [environment for run in runs for environment in read_environments(run.path)]
     packages = [environment.versions for environment in environments]
+    beam = "{0.method} search, beam size {0.beam_size}, length penalty {0.length_penalty:g}"
+    seconds = [result.train_seconds for result in results]
     return {
         "checkpoint": _distinct(f"{r.checkpoint}, step {r.step:,}" if r.step else r.checkpoint for r in results),
-        "decoding": _distinct(_decoding(r) for r in results),
+        "decoding": _distinct((beam if r.decode.method == "beam" else "{0.method}").format(r.decode) for r in results),
         "test examples": _distinct(f"{scores.n:,}" for scores in whole_scores(condition)),
         "test evaluations": _distinct(run.test_reads().get(test_set, NOT_RECORDED) for run in runs),
         "overlap with training": _distinct(r.overlap.get(test_set, NOT_RECORDED) for r in results),
         "training examples": _distinct(f"{r.train_examples:,}" for r in results if r.train_examples),
         "parameters": _distinct(f"{r.parameters:,}" for r in results),
-        "training seconds": _seconds([r.train_seconds for r in results]),
-        "evaluation seconds": _seconds([r.evaluate_seconds for r in results]),
+        "training seconds (median)": f"{median(seconds):,.0f}" if seconds else UNKNOWN,
         "weights": _distinct(f"from run {r.reused_from[:8]}" if r.reused_from else "its own" for r in results),
         "device": _distinct(r.device for r in results),
         "versions": _distinct(", ".join(f"{name} {one[name]}" for name in PACKAGES if name in one) for one in packages),
@@ -181,46 +155,24 @@ def _distinct(values: Iterable[object]) -> str:
     return several(value for value in values if value not in ("", None)) or UNKNOWN
 
 
-def _decoding(result: Result) -> str:
-    decode = result.decode
-    if decode.method != "beam":
-        return decode.method
-    return f"beam search, beam size {decode.beam_size}, length penalty {decode.length_penalty:g}"
+# What was studied
 
 
-def _seconds(values: Sequence[float]) -> str:
-    """Return the median, and the range of several values."""
-    if not values:
-        return UNKNOWN
-    span = f" ({min(values):,.0f} to {max(values):,.0f})" if len(values) > 1 else ""
-    return f"{median(values):,.0f}{span}"
-
-
-# What was studied, in one or two sentences
-
-
-def summarize_study(study: Study, conditions: Sequence[Condition]) -> list[str]:
-    """Return sentences on what was studied: what the grid's file says of it, then the facts of the records.
-
-    The facts are `60 runs of scan; 4 split schemes (...); 3 architectures (...); 5 seeds per condition; 3,000 steps`.
-    """
-    runs, about = study.runs, grid_about(study)
-    sizes = sorted({run.result.parameters for run in runs} - {0})  # 0 in records without sizes
-    ends = dict.fromkeys(map(short_number, (sizes[0], sizes[-1]))) if sizes else {}
-    days = sorted({day[:10] for run in runs for day in (run.result.started, run.result.finished) if day})
+def summarize_study(study: Study, rows: Sequence[Condition]) -> str:
+    """Return the facts of the records: `60 runs of scan; 4 split schemes (...); 3 architectures (...); 5 seeds ...`."""
+    results = [run.result for run in study.runs]
+    sizes = sorted({one.parameters for one in results} - {0})  # 0 in records without sizes
+    ends = " to ".join(dict.fromkeys(map(short_number, (sizes[0], sizes[-1])))) if sizes else ""
+    steps = [steps for row in rows if (steps := int(row.config.get("train.steps", 0)))]
     parts = [
-        f"{plural(len(runs), 'run')} of {listed(sorted({run.result.task for run in runs}), MAX_LISTED)}",
-        _named("split scheme", {run.result.split for run in runs}),
-        _named("architecture", {run.result.arch for run in runs})
-        + (f" of {' to '.join(ends)} parameters" if ends else ""),
-        f"{count_range([len(condition.runs) for condition in conditions], 'seed')} per condition",
-        _range([int(condition.config.get("train.steps", 0)) for condition in conditions], "training step"),
-        _range([run.result.train_examples for run in runs], "training example"),
-        f"run on {days[0]}" if len(days) == 1 else f"run from {days[0]} to {days[-1]}" if days else "",
+        f"{plural(len(results), 'run')} of {listed(sorted({one.task for one in results}), MAX_LISTED)}",
+        _named("split scheme", {one.split for one in results}),
+        _named("architecture", {one.arch for one in results}) + f" of {ends} parameters" * bool(ends),
+        f"{count_range([len(row.runs) for row in rows], 'seed')} per condition",
+        count_range(steps, "training step") if steps else "",
     ]
-    measured = listed(dict.fromkeys(metric_name(condition.metric) for condition in conditions), MAX_LISTED)
-    facts = f"{'; '.join(filter(None, parts))}. Results are {measured} on test sets, from 0 to 100."
-    return [*([about] if about else []), facts]
+    measured = listed(dict.fromkeys(metric_name(row.metric) for row in rows), MAX_LISTED)
+    return f"{'; '.join(filter(None, parts))}. Results are {measured} on test sets, from 0 to 100."
 
 
 def grid_about(study: Study) -> str:
@@ -230,7 +182,7 @@ def grid_about(study: Study) -> str:
     used = {words[1] for words in commands if words[:1] == ["grid"] and len(words) > 1 and words[1] in known}
     if len(used) != 1:
         return ""
-    name = used.pop()
+    [name] = used
     try:
         about = " ".join(str(read_grid(name).get("about") or "").replace("`", "").split())
     except UserError:
@@ -242,8 +194,3 @@ def _named(noun: str, values: Iterable[str]) -> str:
     """Return `split scheme length`, or `2 split schemes (length, simple)`."""
     names = sorted(values)
     return f"{noun} {names[0]}" if len(names) == 1 else f"{plural(len(names), noun)} ({listed(names, MAX_LISTED)})"
-
-
-def _range(counts: Sequence[int], noun: str) -> str:
-    known = [count for count in counts if count]
-    return count_range(known, noun) if known else ""
