@@ -10,14 +10,9 @@ from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.encoding import EOS
 from tfstudy.instruments.hooks import logits_of
-from tfstudy.models.attention import Weights
 from tfstudy.models.cnn import (
     CNN,
-    mean_of_tokens,
-    scaled_attention,
-    uniform_attention,
 )
-from tfstudy.models.source_attention import Source
 from tfstudy.models.tokens import Tokens
 
 
@@ -77,14 +72,6 @@ def test_the_receptive_field_is_one_plus_the_spans_of_all_layers(layers, kernel,
     before = (kernel - 1) // 2 * dilations
     assert encoded == list(range(20 - before, 20 - before + field))
     assert decoded == list(range(31 - field, 31)), "the output and the inputs before it"
-
-
-def test_without_attention_the_decoder_reads_what_equal_weights_give(source):
-    mask, query = source > 0, torch.zeros(3, 4, 6)
-    of_source = Source(torch.randn(3, 6, 6), torch.randn(3, 6, 6), mask)
-    expected = scaled_attention(query, of_source, Weights())
-    mean = of_source._replace(values=mean_of_tokens(of_source))
-    assert_close(uniform_attention((3, 4), mean), expected, **CLOSE)
 
 
 def test_the_encoder_is_reached_by_a_gradient_scaled_by_the_decoder_layers(source, tokens):

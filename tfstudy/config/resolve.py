@@ -20,7 +20,7 @@ Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
 LARGEST = 2**63 - 1  # of all integers
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
-RETIRED: Tree = {  # keys that are gone, with their last default
+RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tuple has those of several architectures
     "data.duplicates": "allowed",  # of sorting
     "data.hub": "",  # of scan
     "data.max_edit_distance": 3,  # of parentheses
@@ -42,7 +42,7 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.subset_seed": 0,
     "data.subword_pairs": 0,
     "model.activation_dropout": None,  # of the Transformer
-    "model.attention": "full",
+    "model.attention": ("full", True),  # of the Transformer, and of the CNN
     "model.depth_signal": False,
     "model.expert_balance": 0.01,
     "model.experts": 0,
@@ -152,7 +152,11 @@ def _without_retired(values: Tree, section: type[BaseModel], prefix: str) -> Tre
     A key that the section itself has, such as that of a plug-in, is not one of them.
     """
     gone = {key for key in values if f"{prefix}{key}" in RETIRED and key not in section.model_fields}
-    return {key: value for key, value in values.items() if key not in gone or value != RETIRED[f"{prefix}{key}"]}
+    return {
+        key: value
+        for key, value in values.items()
+        if key not in gone or value not in (one if isinstance(one := RETIRED[f"{prefix}{key}"], tuple) else (one,))
+    }
 
 
 def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[str, str]:

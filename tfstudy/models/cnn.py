@@ -37,8 +37,7 @@ class CNN(Model):
 
     Layer i (from 0) has dilation d_i = 2^(i mod dilation_cycle), as in WaveNet (van den Oord et al. 2016, arXiv
     1609.03499, section 2.1) and ByteNet (Kalchbrenner et al. 2016, 1610.10099). The receptive field of an output, of
-    the encoder as well as of the decoder, is 1 + (kernel - 1) (d_0 + ... + d_(layers - 1)) tokens. Without attention,
-    all weights over the source are equal: each decoder layer reads the mean of the encoded source, and nothing else.
+    the encoder as well as of the decoder, is 1 + (kernel - 1) (d_0 + ... + d_(layers - 1)) tokens.
     """
 
     version = 1
@@ -51,7 +50,6 @@ class CNN(Model):
         "bag": {"kernel": 1, "positions": "none"},
         "sinusoidal": {"positions": "sinusoidal"},
         "dilated": {"layers": 3, "kernel": 4, "dilation_cycle": 2},
-        "attention-none": {"attention": False, "dilation_cycle": 2},
         "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("bag",)
@@ -63,14 +61,11 @@ class CNN(Model):
         dilation_cycle: int = Field(
             1, ge=1, le=16, description="layers after which the dilation, 1 at first and doubled per layer, is 1 again"
         )
-        attention: bool = Field(True, description="attend to the source, or read the mean of the encoded source only")
         positions: Literal["learned", "sinusoidal", "none"] = Field("learned", description="position encoding")
         max_positions: int = Field(512, ge=1, description="size of the table of learned positions")
 
         @model_validator(mode="after")
         def _switches_fit(self) -> "CNN.Config":
-            if self.copy_output and not self.attention:
-                raise ValueError("copy_output needs attention: without it nothing but the mean of the source is kept")
             if self.dilation_cycle > 1 and self.kernel == 1:
                 raise ValueError("dilation_cycle must be 1 if kernel is 1: there is nothing to dilate")
             return self
@@ -100,8 +95,8 @@ class CNN(Model):
         self.encoder_out = linear(channels, dim)
         self.decoder_in = linear(dim, channels, config.dropout)
         self.decoder = nn.ModuleList(convolution(config, depth) for depth in range(config.layers))
-        self.weights = nn.ModuleList(Weights() for _ in range(config.layers * config.attention))
-        self.query = nn.ModuleList(linear(channels, dim) for _ in range(config.layers * config.attention))
+        self.weights = nn.ModuleList(Weights() for _ in range(config.layers))
+        self.query = nn.ModuleList(linear(channels, dim) for _ in range(config.layers))
         self.attended = nn.ModuleList(linear(dim, channels) for _ in range(config.layers))
         self.decoder_out = linear(channels, dim)
         if config.tie_output:
@@ -135,8 +130,6 @@ class CNN(Model):
         sources = encoded(source, x, (x + embedded) * SQRT_HALF, self.copy)
         count = sum(rows for rows, _ in source.shapes)
         past = tuple(x.new_zeros(count, config.span(depth), config.channels) for depth in range(config.layers))
-        if not config.attention:
-            sources = tuple(one._replace(keys=one.keys[..., :0], values=mean_of_tokens(one)) for one in sources)
         return State(sources, past)
 
     def decode(self, target: Tokens, state: State) -> tuple[Tensor, State]:
@@ -152,13 +145,9 @@ class CNN(Model):
             inputs = [torch.cat([before, new], 1) for before, (new,) in zip(past, rows, strict=True)]
             after.append(inputs[0][:, inputs[0].shape[1] - span :])  # only generation goes on, with one rectangle
             inner = run_layer(layer, inputs)
-            if self.config.attention:
-                queries = rectangles(by_source, (self.query[depth](inner) + embedded) * SQRT_HALF)
-                pairs = zip(queries, state.source, strict=True)
-                found = [scaled_attention(query, source, weights[depth]) for (query,), source in pairs]
-            else:
-                found = [uniform_attention(*pair) for pair in zip(by_source, state.source, strict=True)]
-            contexts = flat(found)
+            queries = rectangles(by_source, (self.query[depth](inner) + embedded) * SQRT_HALF)
+            pairs = zip(queries, state.source, strict=True)
+            contexts = flat([scaled_attention(query, source, weights[depth]) for (query,), source in pairs])
             x = ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF
             x = self.target_states(x, depth + 1)
         features = self.dropout(self.decoder_out(x))
@@ -189,17 +178,6 @@ def scaled_attention(
 ) -> Float[Tensor, "sources length dim"]:
     """Dot-product attention (eqs. 1 and 2), scaled by m sqrt(1/m) for m source tokens (section 3.4)."""
     return attend(query, source, dot_product, weights) * source.mask.sum(1).sqrt()[:, None, None]
-
-
-def mean_of_tokens(source: Source) -> Float[Tensor, "sources 1 dim"]:
-    """Return what `scaled_attention` returns if all scores are equal: the mean of the values times sqrt(m)."""
-    values = source.values.masked_fill(~source.mask[..., None], 0)
-    return (values.sum(1) / source.mask.sum(1).sqrt()[:, None])[:, None]
-
-
-def uniform_attention(shape: tuple[int, int], source: Source) -> Float[Tensor, "sources length dim"]:
-    """Return the mean of the source at each position of a rectangle of this shape (sources, length)."""
-    return source.values.expand(*shape, source.values.shape[2])
 
 
 def scale_gradient(x: Tensor, scale: float) -> Tensor:

@@ -26,8 +26,8 @@ class PlainGradients:
     """Computes the loss of a batch, summed over target tokens, and its gradients: one micro-batch after the other.
 
     The gradients are added in order, and each micro-batch has its own dropout seed, so the sum does not depend on the
-    number of threads. A single micro-batch draws from torch's global generator. A batch without any (fewer rows than
-    devices) has zeros. `splits` counts how often a micro-batch was halved because memory ran out.
+    number of threads. A single micro-batch draws from torch's global generator. `splits` counts how often a micro-batch
+    was halved because memory ran out.
     """
 
     def __init__(self, loss_of: TrainingLoss) -> None:
@@ -37,10 +37,6 @@ class PlainGradients:
 
     def __call__(self, batch: Batch, seed: int, teacher_forcing: bool) -> tuple[Tensor, Gradients]:
         parts = batch.micro_batches
-        if not parts:
-            return torch.zeros((), device=self.parameters[0].device), tuple(
-                torch.zeros_like(p) for p in self.parameters
-            )
         if len(parts) == 1:
             return self.part(parts[0], None, teacher_forcing)
         seeds = [mix(seed, number) for number in range(len(parts))]
