@@ -36,15 +36,6 @@ def test_a_part_of_the_gpu_benchmark_that_is_cut_short_keeps_what_it_measured(tm
     assert "## smoke: passed, " in text
 
 
-def test_the_environment_of_yoyodyne_has_its_version_and_our_torch():
-    def pins(path):
-        return dict(line.split("==") for line in path.read_text(encoding="utf-8").split() if "==" in line)
-
-    theirs, ours = pins(ROOT / "benchmarks/peers/yoyodyne-constraints.txt"), pins(ROOT / "constraints.txt")
-    assert theirs["yoyodyne"] == "0.5.27"
-    assert theirs["torch"].partition("+")[0] == ours["torch"]
-
-
 @pytest.mark.parametrize("arch", ["transformer", "lstm"])
 def test_yoyodyne_gets_our_sizes_and_the_same_examples(arch, tmp_path):
     yoyodyne = module_of(ROOT / "benchmarks" / "peers" / "yoyodyne.py")

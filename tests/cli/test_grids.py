@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_jobs import COPYING
 from tests.example_study import finish_run, planned, start_run
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
@@ -109,18 +108,15 @@ def test_another_copy_of_the_code_in_the_working_folder_is_not_run(tmp_path):
 
 
 def test_a_failed_run_is_named_and_the_others_run(capfd):
-    grid = {**COPYING, "axes": {"arch": ["lstm"], "train.learning_rate": [1e-3]}, "seeds": "0-1"}
-    Path("grid.yaml").write_text(json.dumps(grid))
-    assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu", "--dry-run") == 0
-    name = next(line.split()[-1] for line in capfd.readouterr().out.splitlines() if "/s1-" in line)
-    broken = Path("results/grid", name)
+    assert tfstudy(*GRID, "--seed", "0-1", "--dry-run", "--format", "json") == 0
+    broken = Path(json.loads(capfd.readouterr().out)["runs"][1]["path"])
     (broken / "metrics.csv").mkdir(parents=True)  # which can't be written
-    assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu") == 1
+    assert tfstudy(*GRID, "--seed", "0-1") == 1
     out, err = capfd.readouterr()
     assert f"failed: {broken}" in err
     assert "[2/2]" in out
     assert failure_of(open_run(broken)).reason == "exit code 1"
-    assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
+    assert len(list(Path().glob("results/runs/*/*/s0*/result.json"))) == 1
 
 
 def test_a_run_is_resumed_with_its_preset_also_if_it_only_was_planned_and_a_changed_one_is_skipped():

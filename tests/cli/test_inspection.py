@@ -239,7 +239,7 @@ def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, 
         ("attention", "a x"): "source token 'x'",
         ("attention", "a", "--set", "kind=corss"): "did you mean 'cross'?",
         ("attention", "a", "--set", "layer=3"): "layer must be one of 1, 2, but is 3",
-        ("attention", "a", "--set", "head=0"): "head must be a whole number from 1",
+        ("attention", "a", "--set", "head=x"): "head must be one of 1, 2, 3, 4, but is x",
         ("attention", "a", "--set", "laier=1"): "did you mean 'layer'?",
     }.items():
         assert tfstudy("measure", run, *words, "-q") == 2

@@ -1,4 +1,4 @@
-"""Jobs: their text and exit codes, shards, order, runs that another study has finished, and estimated times."""
+"""Jobs: their text and exit codes, order, runs that another study has finished, and estimated times."""
 
 import errno
 from pathlib import Path
@@ -9,9 +9,8 @@ import yaml
 
 from tests.example_records import edit_result, put
 from tests.example_study import finish_run, planned
-from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
-from tfstudy.launchers.batch import Batch, copy_finished, estimates, shard_of
+from tfstudy.launchers.batch import Batch, copy_finished, estimates
 from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code
 
 JOBS = [Job(f"r/study/e/a/{name}", {}) for name in "abcd"]
@@ -38,14 +37,6 @@ def test_the_exit_code_follows_from_the_type_of_the_error():
     assert {exit_code(error) for error in memory} == {OUT_OF_MEMORY}
     assert exit_code(OSError(errno.ENOSPC, "No space left on device")) == DISK_FULL
     assert exit_code(ValueError("the word list is out of memory")) == exit_code(OSError(errno.EACCES, "no")) == FAILED
-
-
-def test_shards_are_all_jobs_each_once():
-    assert names(shard_of(JOBS, "1/3")) == ["a", "d"]
-    assert sorted(names(job for i in (1, 2, 3) for job in shard_of(JOBS, f"{i}/3"))) == list("abcd")
-    for wrong in ("0/3", "4/3", "1", "a/b", "1/0"):
-        with pytest.raises(UserError, match="--shard must be I/N"):
-            shard_of(JOBS, wrong)
 
 
 def test_a_run_that_another_study_has_finished_is_copied(tmp_path):

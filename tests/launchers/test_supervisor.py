@@ -101,7 +101,7 @@ def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, m
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_a_run_of_another_process_is_waited_for_and_runs_here_if_that_died(jobs, dies):
-    executor = FakeExecutor({"a": [BUSY, BUSY, BUSY] if dies else [BUSY]})
+    executor = FakeExecutor({"a": [BUSY, BUSY, FAILED] if dies else [BUSY]})
     with Path(jobs[0].path, ".lock").open("a") as lock:
         if not dies:
             fcntl.flock(lock, fcntl.LOCK_EX)

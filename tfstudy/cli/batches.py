@@ -30,17 +30,17 @@ from tfstudy.runs.files import results_words
 from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, read_plan, study_runs
 
 
-def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> int:
+def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> int:
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
     with running(settings) as executor:
-        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke, shard), contrasts_of(grid))
+        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke), contrasts_of(grid))
         return run_batch(batch, executor)
 
 
-def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> None:
+def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> None:
     """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
     slurm = Slurm(settings)
-    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke, shard), contrasts_of(grid))
+    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke), contrasts_of(grid))
     for note in batch_notes(batch):
         print(note)
     if not (pending := batch.pending):
@@ -66,12 +66,12 @@ def _recorded(batch: Batch, contrasts: Sequence[tuple[Tree, Tree]]) -> Batch:
     return batch
 
 
-def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> Listing:
+def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> Listing:
     """Return what `run_grid` would run. No cluster is started or asked: the times are for this machine."""
     if settings.launcher in ("ray", "slurm"):
         settings = settings._replace(launcher="local", per_device="auto")
     with running(settings) as executor:
-        batch = grid_batch(grid, study, settings.options, executor.threads, smoke, shard)
+        batch = grid_batch(grid, study, settings.options, executor.threads, smoke)
         found = forecast(batch, executor.max_parallel)
     own = [f"unlike the paper, {key}: {text}" for key, text in (grid.get("differences") or {}).items()]
     presets = dict.fromkeys((job.config["task"], job.config["arch"], job.options.preset) for job in batch.jobs)

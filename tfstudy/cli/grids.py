@@ -38,7 +38,6 @@ def grid(
     execution: opt.Execution = "eager",
     logger: opt.LoggerNames = "",
     measure: opt.MeasureNames = "",
-    shard: Annotated[str, opt.option(metavar="I/N", help="Every N-th run from the I-th, such as 1/4.")] = "",
     launcher: Annotated[str, opt.option(metavar="NAME", help="local, ray (at RAY_ADDRESS) or slurm.")] = "local",
     slurm: Annotated[
         list[str] | None, opt.option("--slurm", metavar="KEY=VALUE", help="Option of sbatch: partition=gpu.")
@@ -59,7 +58,7 @@ def grid(
     settings = ExecutorSettings(per_device, options, launcher, os.environ.get("RAY_ADDRESS", ""), tuple(slurm or ()))
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     if resume:
-        if any([name, tier, study, shard, *axes.values(), *(set_ or [])]) or launcher != "local":
+        if any([name, tier, study, *axes.values(), *(set_ or [])]) or launcher != "local":
             raise UserError("--resume takes the runs of a study as they are, here; leave out what describes a grid")
         from tfstudy.runs.find import check_results_folder, find_study
 
@@ -79,16 +78,16 @@ def grid(
     from tfstudy.report.status import end_line
 
     if dry_run and not resume:
-        print_listing(batches.preview_grid(spec, folder, settings, smoke, shard), format_)
+        print_listing(batches.preview_grid(spec, folder, settings, smoke), format_)
         return
     with without_progress(quiet and not dry_run):
         if resume:
             code = batches.resume_study(folder, settings, dry_run, online)
         elif launcher == "slurm":
-            batches.submit_grid(spec, folder, settings, smoke, shard)
+            batches.submit_grid(spec, folder, settings, smoke)
             return
         else:
-            code = batches.run_grid(spec, folder, settings, smoke, shard)
+            code = batches.run_grid(spec, folder, settings, smoke)
     if not dry_run:
         print(end_line(folder))
     raise typer.Exit(code)

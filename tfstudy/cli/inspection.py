@@ -201,14 +201,12 @@ def measure(
 
 def attention(path: Path, settings: dict[str, Any], out: Path | None, format: str, online: bool, quiet: bool) -> None:
     """Show which tokens a run attends to while it reads a source: the largest weight of each row, or all as JSON."""
-    source, wanted = str(settings.pop("source")), dict(MAPS)
-    for name, value in settings.items():
+    source = str(settings.pop("source"))
+    for name in settings:
         one_of("setting of attention", name, MAPS)
-        if isinstance(MAPS[name], int) and not (isinstance(value, int) and value > 0):
-            raise UserError(f"{name} must be a whole number from 1, but is {quoted(value)}")
-        wanted[name] = value
-    found = load_run(path, online, quiet).attention(source, str(wanted["target"]) or None)
-    maps = found.maps(str(wanted["kind"]), int(wanted["layer"]), int(wanted["head"]))
+    kind, layer, head, target = (MAPS | settings).values()
+    found = load_run(path, online, quiet).attention(source, str(target) or None)
+    maps = found.maps(str(kind), layer, head)
     if out:
         from tfstudy.report.plots.instruments import attention as figure
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 import signal
 import sys
@@ -20,7 +19,7 @@ import msgspec
 
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.trees import Tree, flatten
-from tfstudy.errors import UserError, quoted
+from tfstudy.errors import UserError
 from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.experiment.code_versions import outdated_runs
 from tfstudy.grids.expand import GridRun, PlannedRun, expand, plan
@@ -76,13 +75,10 @@ def running(settings: ExecutorSettings) -> Iterator[Executor]:
         signal.signal(signal.SIGTERM, handler)
 
 
-def grid_batch(
-    grid: Tree, study: Path, options: RunOptions, threads: int, smoke: bool = False, shard: str = ""
-) -> Batch:
-    """Return the jobs of a grid, or of one of its shards, whose runs are in the folder `study`."""
-    shard_of((), shard)  # checks it before anything else
+def grid_batch(grid: Tree, study: Path, options: RunOptions, threads: int, smoke: bool = False) -> Batch:
+    """Return the jobs of a grid whose runs are in the folder `study`."""
     planned = plan(expand(grid, smoke), study.parent, study.name)
-    jobs = shard_of(jobs_of(planned, options, threads), shard)
+    jobs = jobs_of(planned, options, threads)
     outdated = outdated_runs((run.path, run.identity) for run in planned)
     contenders = [
         Contender(f"{c.task} {c.data.split}", c.arch, flatten(c.model_dump(mode="json")), run.parameters, run.preset)
@@ -98,16 +94,6 @@ def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -
         Job(str(run.path), run.config.model_dump(mode="json"), options._replace(preset=run.preset), threads, plugins)
         for run in runs
     ]
-
-
-def shard_of(jobs: Sequence[Job], shard: str) -> list[Job]:
-    """Return every N-th job from the I-th of a shard `I/N`; all shards together hold all jobs, each once."""
-    if not shard:
-        return list(jobs)
-    match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", shard)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise UserError(f"--shard must be I/N with 1 <= I <= N, such as 1/4, but is {quoted(shard)}")
-    return list(jobs)[int(match[1]) - 1 :: int(match[2])]
 
 
 def save_plan(jobs: Sequence[Job], contrasts: Sequence[tuple[Tree, Tree]] = ()) -> None:

@@ -86,7 +86,7 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
         while pending or retries or elsewhere or running:
             while pending and executor.has_room(False):
                 start(pending.pop(0), False)
-            while retries and not pending and executor.has_room(True):
+            while retries and executor.has_room(True):  # and so none is pending
                 start(retries.pop(0), True)
             for ended in executor.wait(0.2):
                 end(ended.job, ended.code, reason_of(ended))
