@@ -42,7 +42,9 @@ class Elements(HTMLParser):
 
 
 @pytest.fixture
-def study(tmp_path) -> Path:
+def study(tmp_path, monkeypatch) -> Path:
+    """A study whose report has no figures: they take seconds, and most tests are of something else."""
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
     return three_architectures(tmp_path)
 
 
@@ -56,12 +58,6 @@ def published(tmp_path_factory):
     )
     content = publish(read_finished_runs(study), out, [claim])
     return out, (out / "index.html").read_text(), content
-
-
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Figures take seconds, and most tests are of something else."""
-    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
 
 
 def test_a_report_opens_with_the_finding_and_has_everything_in_its_order(published):
@@ -81,18 +77,13 @@ def test_a_report_opens_with_the_finding_and_has_everything_in_its_order(publish
     assert {link.removeprefix("#") for link in page.values("a", "href")} <= ids, "nothing outside of the file"
 
 
-def test_a_page_requests_nothing_and_runs_nothing(published):
-    _, text, _ = published
+def test_a_page_requests_nothing_runs_nothing_and_escapes_foreign_text(published):
+    out, text, _ = published
     page = Elements(text)
     assert all(source.startswith("data:") for source in page.values("img", "src") + page.values("link", "href"))
     assert "script" not in [tag for tag, _ in page.elements]
     assert "default-src 'none'" in page.values("meta", "content")[3]
     assert not re.search(r"url\((?!%23)|@import", text), "but within a figure"
-
-
-def test_foreign_text_is_escaped(published):
-    out, text, _ = published
-    assert "<script>alert" not in text
     assert "It &lt;script&gt;alert(1)&lt;/script&gt;" in text
     row = "| L1 | It &lt;script>alert(1)&lt;/script> | **refuted** | It gets 1 % right; b | a book |"
     assert row in (out / "report.md").read_text()
@@ -112,15 +103,6 @@ def test_html_and_markdown_are_the_same_blocks(published):
     assert "seed 3: 23.0 (scan-length/lstm/s3-" in markdown, "a number can be traced to its run"
 
 
-@pytest.mark.usefixtures("no_figures")
-def test_diverged_runs_and_names_that_are_not_text_are_written(tmp_path):
-    diverged = result(1, status="diverged", reason="loss is nan")
-    del diverged["splits"]
-    study = write(tmp_path / os.fsdecode(b"caf\xe9"), result(0), diverged)
-    publish(read_finished_runs(study), tmp_path / "out")
-    assert "diverged: loss is nan" in (tmp_path / "out" / "index.html").read_text()
-
-
 @pytest.mark.parametrize("name", ["index.html", "report.md"])
 def test_a_file_that_is_no_report_is_not_overwritten(study, tmp_path, name):
     (tmp_path / name).write_text("<h1>mine</h1>")
@@ -135,7 +117,6 @@ def test_a_file_that_is_no_report_is_not_overwritten(study, tmp_path, name):
     assert sorted(item.name for item in tmp_path.iterdir()) == sorted([name, "study"])
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_report_has_the_same_bytes_again_and_a_failure_leaves_it_and_other_files_whole(study, tmp_path, monkeypatch):
     path = tmp_path / "out" / "index.html"
     path.parent.mkdir()
@@ -154,7 +135,6 @@ def test_a_report_has_the_same_bytes_again_and_a_failure_leaves_it_and_other_fil
     assert sorted(item.name for item in path.parent.iterdir()) == ["index.html", "notes.txt", "report.md"]
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_command_writes_a_report_and_an_unknown_name_writes_nothing(study, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert tfstudy("report", "study", "--results", tmp_path, "--out", "out", "--baseline", "lstm") == 0
@@ -167,14 +147,16 @@ def test_the_command_writes_a_report_and_an_unknown_name_writes_nothing(study, t
     assert not Path("other").exists()
 
 
-# What was studied, how it was measured, and sources
-
-
-def test_what_a_record_lacks_is_unknown(tmp_path):
-    study = write(tmp_path / "study", result(0, overlap={}))
-    [run] = study.glob("*/*/*")
-    (run / "events.jsonl").write_bytes(b"")
-    edit_result(run)
+def test_what_a_record_lacks_is_unknown_and_names_that_are_not_text_and_diverged_runs_are_written(tmp_path):
+    diverged = result(1, status="diverged", reason="loss is nan")
+    del diverged["splits"]
+    study = write(tmp_path / os.fsdecode(b"caf\xe9"), result(0, overlap={}), diverged)
+    for run in study.glob("*/*/*"):
+        (run / "events.jsonl").write_bytes(b"")
+        edit_result(run)
+    publish(read_finished_runs(study), tmp_path / "out")
+    text = (tmp_path / "out" / "index.html").read_text()
+    assert "diverged: loss is nan" in text
     facts = measured_how(rows(study)[0])
     assert {facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
     assert {facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}

@@ -45,7 +45,6 @@ def test_the_suffix_decides_the_file_format(tmp_path, capsys, ending, begin):
         ("--kind errors", "predictions"),
         ("--task scna", "scan"),
         ("--split lenght", "length"),
-        ("--width colum", "column"),
     ],
 )
 def test_a_plot_that_cannot_be_drawn_is_one_error_and_no_file(tmp_path, capsys, monkeypatch, words, expected):
@@ -125,12 +124,11 @@ def everything(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["split", "length", "learning", "settings", "differences", "errors", "slices"])
-@pytest.mark.parametrize(("width", "inches"), [("column", 3.35), ("page", 6.9)])
-def test_a_plot_has_its_width_readable_text_the_line_about_its_runs_and_no_overlaps(everything, kind, width, inches):
-    figure = make_plot(everything, kind, Selection(width=width, tag="length" * (kind == "slices"))).figure
+def test_a_plot_is_as_wide_as_a_page_with_readable_text_the_line_about_its_runs_and_no_overlaps(everything, kind):
+    figure = make_plot(everything, kind, Selection(tag="length" * (kind == "slices"))).figure
     figure.draw_without_rendering()
     total, height = figure.get_size_inches()
-    assert round(total, 3) == inches
+    assert round(total, 3) == 6.9
     outline = figure.get_tightbbox()
     assert min(outline.x0, outline.y0) >= -0.01
     assert max(outline.x1 - total, outline.y1 - height) <= 0.01

@@ -96,7 +96,7 @@ def plot(
     from tfstudy.runs.find import study_folder
 
     folders = [study_folder(study, results) for study in studies or [""]]
-    plots.save_plot(folders, kind, out, plots.Selection(tag, task, split, width))
+    plots.save_plot(folders, kind, out, plots.Selection(tag, task, split))
     print(out)
 
 

@@ -21,16 +21,14 @@ KINDS = {  # each is a function in this module; in the order of a report
     DIFFERENCES: "rows", "errors": "rows", SLICES: "rows",
 }  # fmt: skip
 FILE_TYPES = (".png", ".svg", ".pdf")
-WIDTHS = ("page", "column")
 
 
 class Selection(NamedTuple):
-    """What is plotted of the studies, and how wide; an empty text restricts nothing."""
+    """What is plotted of the studies; an empty text restricts nothing."""
 
     tag: str = ""  # of slices
     task: str = ""  # one or several, separated by commas
     split: str = ""  # split schemes, in the same way
-    width: str = WIDTHS[0]  # 6.9 or 3.35 inches
 
 
 EVERYTHING = Selection()
@@ -40,7 +38,6 @@ def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection 
     """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
     one_of("kind of plot", kind, list(KINDS))
     check_file_type(out)
-    one_of("width", selection.width, WIDTHS)
     if selection.tag and kind != SLICES:
         raise UserError(f"--tag is only valid with --kind {SLICES}, not with --kind {kind}")
     if len(roots) > 1 and kind == DIFFERENCES:
@@ -76,16 +73,15 @@ def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Pl
 
 def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
     """Return the plot of the selected rows of a frame of conditions."""
-    from tfstudy.report.plots.layout import SHEETS, theme
+    from tfstudy.report.plots.layout import theme
 
     shown = found
     for name, texts in (("task", selection.task), ("split", selection.split)):
         if wanted := [one_of(name, text, sorted(found[name].unique())) for text in texts.split(",") if text]:
             shown = shown[shown[name].isin(wanted)]
     more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
-    sheet = SHEETS[selection.width]
-    with theme(sheet):
-        plot: Plot = getattr(import_module(f"{__name__}.{KINDS[kind]}"), kind)(shown, sheet, **more)
+    with theme():
+        plot: Plot = getattr(import_module(f"{__name__}.{KINDS[kind]}"), kind)(shown, **more)
         return plot
 
 

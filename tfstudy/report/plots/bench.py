@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from tfstudy.analysis.stats import median_interval
@@ -56,13 +55,9 @@ def plot(records: Sequence[Record], axis: str = "") -> layout.Plot:
     cells = [(work, name) for work in WORKS for name in QUANTITIES if (work, name) in by_cell]
     ticks = sorted(set(frame["size"]))
     with layout.theme():
-        panels = layout.panels(layout.PAGE, f"Speed, memory and FLOPs by {axis}", len(cells), columns=2, ratio=0.5)
+        panels = layout.panels(f"Speed, memory and FLOPs by {axis}", len(cells), columns=2, ratio=0.5)
         for axes, (work, name) in zip(panels.axes, cells, strict=True):
             own = by_cell[work, name].sort_values("size")
-            if name == STEP and own["size"].nunique() > 1:  # in proportion, through the middle at the largest size
-                last = own[own["size"] == own["size"].max()]["mean"]
-                end = math.sqrt(last.min() * last.max())
-                axes.plot(own["size"], end * own["size"] / own["size"].max(), color="0.6", ls=":", lw=1)
             for label, points in own.groupby("label", sort=False):
                 series.draw_line(axes, points.set_index("size"), styles[str(label)])
             axes.set_yscale("log")
@@ -71,11 +66,11 @@ def plot(records: Sequence[Record], axis: str = "") -> layout.Plot:
             axes.set_title(panels.lines(f"{work}: {name}"))
         panels.label(SIZES[axis], "")
         alt = f"Speed, memory and FLOPs by {axis}. {'; '.join(said)}."
-        return panels.plot("bench", alt, series.legend_handles(styles, lines=True), _notes(records, frame, axis))
+        return panels.plot("bench", alt, series.legend_handles(styles, lines=True), _notes(records))
 
 
-def _notes(records: Sequence[Record], frame: pd.DataFrame, axis: str) -> list[str]:
-    """Return the machine, how speed was measured, and the exponent p of each series: its time grows as size^p."""
+def _notes(records: Sequence[Record]) -> list[str]:
+    """Return the machine, and how speed was measured."""
     machine, first = records[0].machine, records[0]
     torch = machine.versions.get("torch", "unknown")
     notes = [f"{machine.device}, {plural(machine.threads, 'thread')}, torch {torch}."]
@@ -83,10 +78,4 @@ def _notes(records: Sequence[Record], frame: pd.DataFrame, axis: str) -> list[st
         time = "CPU" if first.times is first.cpu_seconds else "wall-clock"
         rounds = plural(len(first.seconds), "round")
         notes.append(f"Speed: by {time} time, median over {rounds} with its 95 % interval.")
-    texts = []
-    for (work, label), own in frame[frame["quantity"] == STEP].groupby(["work", "label"], sort=False):
-        last = own.sort_values("size")[["size", "mean"]].apply(np.log).diff().iloc[-1]
-        if len(own) > 1:
-            texts.append(f"{work}, {label} {last['mean'] / last['size']:.2f}")
-    grows = f"Between the two largest sizes the time grows as {axis} to the power of: {'; '.join(texts)}."
-    return [*notes, *[f"Dotted: in proportion to {axis}. {grows}"] * bool(texts)]
+    return notes

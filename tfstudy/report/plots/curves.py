@@ -28,7 +28,7 @@ from tfstudy.runs.store import read_metrics
 DASH = 3.5  # length of a dash of one colour where curves coincide, in line widths
 
 
-def length(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def length(conditions: pd.DataFrame) -> layout.Plot:
     """Return exact match at every length, a panel for each split scheme, with the lengths of training shaded."""
     recorded = {run.result.task for runs in conditions["runs"] for run in runs if run.result.lengths}
     lengths = conditions["runs"].map(lambda runs: [one for run in runs if (one := lengths_of(run, recorded))])
@@ -36,7 +36,7 @@ def length(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
     if frame.empty:
         raise UserError("no finished run measured accuracy by length: none of their examples have the tag 'length'")
     styles, trained = series.styles_of(frame), {}
-    panels = layout.panels(sheet, "Exact match by length", frame["panel"].nunique())
+    panels = layout.panels("Exact match by length", frame["panel"].nunique())
     for axes, (name, own) in zip(panels.axes, frame.groupby("panel", sort=False), strict=True):
         # validation is in distribution
         splits = [run.result.splits.get("validation") for runs in own["runs"] for run in runs]
@@ -94,7 +94,7 @@ MEAN: dict[str, Any] = {"lw": 1.6, "zorder": 3}
 ONE_SEED: dict[str, Any] = {"lw": 0.6, "alpha": 0.45}
 
 
-def learning(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def learning(conditions: pd.DataFrame) -> layout.Plot:
     """Return the training loss and a validation metric by step, a thin line for each seed and a thick one for the mean.
 
     Losses are drawn on a logarithmic axis, with geometric means.
@@ -106,7 +106,7 @@ def learning(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
     styles, recorded = series.styles_of(frame), set(curves["metric"])
     metrics = [TRAINING] * (TRAINING in recorded) + [metric for metric in VALIDATION if metric in recorded][:1]
     cells = [(name, own, metric) for name, own in frame.groupby("panel", sort=False) for metric in metrics]
-    panels = layout.panels(sheet, "Learning curves", len(cells), len(metrics), ratio=0.38)
+    panels = layout.panels("Learning curves", len(cells), len(metrics), ratio=0.38)
     panels.label("step (optimiser updates)", "")
     grids = {
         key: own.pivot(index="step", columns="seed", values="value")
@@ -171,7 +171,7 @@ SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name
 FITTED = "mean over seeds; numbers: points for\nten times as many, log-linear fit [95 %]"
 
 
-def data(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def data(conditions: pd.DataFrame) -> layout.Plot:
     """Return the main metric against the number of training examples: each run, means, slopes of log-linear fits."""
     runs = sized_runs(conditions)
     slopes: dict[Any, str] = {}  # by panel and label
@@ -185,7 +185,7 @@ def data(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
     runs = runs[runs["panel"].isin({panel for panel, _ in slopes})]
     shown = conditions.loc[runs["condition"].unique()]
     styles, metric = series.styles_of(runs), series.metric_label(shown)
-    panels = layout.panels(sheet, "The effect of more training examples", runs["panel"].nunique(), narrowest=2.2)
+    panels = layout.panels("The effect of more training examples", runs["panel"].nunique())
     for axes, (panel, members) in zip(panels.axes, runs.groupby("panel", sort=False), strict=True):
         lines = {str(label): own for label, own in members.groupby("label", sort=False)}
         archs = [own["arch"].iloc[0] for label, own in lines.items() if (panel, label) in slopes]
@@ -198,7 +198,7 @@ def data(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
                 axes.plot(means, color=style.colour, ls=style.line, lw=1.1, label=text)
         axes.legend(
             title=panels.lines(str(panel)), loc="lower left", bbox_to_anchor=(0, 1), alignment="left", handlelength=0,
-            labelcolor="linecolor", handletextpad=0, borderpad=0, labelspacing=0.2, title_fontsize=sheet.points,
+            labelcolor="linecolor", handletextpad=0, borderpad=0, labelspacing=0.2, title_fontsize=layout.POINTS,
         )  # fmt: skip
         sizes = sorted(set(members["size"]))
         layout.set_sizes(axes, sizes, list(map(short_number, sizes)))

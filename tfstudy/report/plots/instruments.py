@@ -26,7 +26,7 @@ MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their number
 MAX_TICKS = 20  # of names
 
 
-def measurement(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.PAGE) -> layout.Plot:
+def measurement(name: str, measured: Sequence[Measured]) -> layout.Plot:
     """Return the figure of what an instrument measured on these conditions."""
     chart, heat = measured[0].chart, measured[0].chart.kind == "heatmap"
     # where conditions have no colours of their own, each has panels of its own
@@ -38,8 +38,8 @@ def measurement(name: str, measured: Sequence[Measured], sheet: layout.Sheet = l
     shown = every[:MAX_PANELS]
     drawn, styles = pd.concat([own for _, own in shown]), {} if heat else _styles(measured, frame)
     title = words(name).capitalize() + (f": {chart.hue_label or words(chart.hue)}" if heat else "")
-    with layout.theme(sheet):
-        panels = layout.panels(sheet, title, len(shown))
+    with layout.theme():
+        panels = layout.panels(title, len(shown))
         first: dict[Any, Axes] = {}  # panels of the same facet, which show different conditions, have the same limits
         for axes, (panel, own) in zip(panels.axes, shown, strict=True):
             axes.set_title(panels.lines(str(panel)))
@@ -78,20 +78,23 @@ def _styles(measured: Sequence[Measured], frame: pd.DataFrame) -> dict[Any, seri
 
 
 def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, series.Style], chart: Chart) -> None:
-    """Draw lines, or points with intervals in place of bars and of names, at the places 0, 1, 2, ..."""
-    order = in_order(own["x"])
+    """Draw lines against numbers, else lines or bars at the places 0, 1, 2, ..."""
+    order, labels = in_order(own["x"]), [label for label in styles if label in set(own["label"])]
     numeric = chart.kind == "line" and not any(isinstance(x, str) for x in order)
     own = own.assign(x=own["x"].astype(float) if numeric else own["x"].map(order.index))
-    for label, points in own.groupby("label", sort=False):
-        lines = {"ls": ""} if chart.kind == "bar" else {"ms": 5} if len(points) == 1 else {}
-        series.draw_line(axes, points.set_index("x"), styles[label], **lines)
+    for number, label in enumerate(labels):
+        points, width = own[own["label"] == label], 0.84 / len(labels)
+        if chart.kind == "bar":
+            centres = points["x"] + (number - (len(labels) - 1) / 2) * width
+            axes.bar(centres, points["mean"], width, color=styles[label].colour, edgecolor="white", lw=0.4)
+            axes.vlines(centres, points["low"], points["high"], color="0.15", lw=0.9)
+        else:
+            series.draw_line(axes, points.set_index("x"), styles[label])
     axes.set(xscale="log" if chart.log_x and numeric else "linear", yscale="log" if chart.log_y else "linear")
     if not numeric:
         step = -(-len(order) // MAX_TICKS)
         names = [str(name) for name in order[::step]]
         axes.set_xticks(range(0, len(order), step), names, rotation=90 if sum(map(len, names)) > 24 else 0)
-    elif len(order) == 1:
-        axes.set_xticks(order, [f"{order[0]:g}"])
     elif all(isinstance(x, int) for x in order) and not chart.log_x:
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
@@ -103,11 +106,9 @@ def _draw_heat_map(axes: Axes, own: pd.DataFrame, every: "pd.Series[float]") -> 
     scale = mpl.colors.Normalize(-limit, limit) if limit else mpl.colors.Normalize(low, high or 1.0)
     grid = own.pivot(index="label", columns="x", values="mean")
     grid = grid.reindex(index=in_order(own["label"]), columns=in_order(own["x"]))
-    steps = [-(-side // MAX_TICKS) for side in grid.shape]
-    sns.heatmap(
-        grid, cmap="RdBu_r" if limit else "Blues", norm=scale, annot=max(grid.shape) <= MAX_WRITTEN, fmt=".2g",
-        annot_kws={"fontsize": 6}, cbar=False, yticklabels=steps[0], xticklabels=steps[1], ax=axes,
-    )  # fmt: skip
+    look = {"cmap": "RdBu_r" if limit else "Blues", "norm": scale, "cbar": False, "annot_kws": {"fontsize": 6}}
+    sns.heatmap(grid, annot=max(grid.shape) <= MAX_WRITTEN, fmt=".2g", ax=axes, **look)
+    axes.set(xlabel="", ylabel="")
     axes.tick_params("x", labelrotation=90 if sum(len(str(x)) for x in grid) > 24 else 0)
     axes.tick_params("y", labelrotation=0)
 
@@ -143,11 +144,10 @@ def attention(found: "Maps") -> layout.Plot:
     points = min(POINTS[1], max(POINTS[0], 72 * cell * 0.75))
     step = max(1, math.ceil(1.15 * points / 72 / cell))  # only every step-th token has a label
     longest = min(30, max(map(len, rows)))
-    width = len(heads) * (max(0.85, cell * len(columns)) + 0.15) + layout.LETTER * points * longest + 0.8
-    sheet = layout.PAGE._replace(width=max(layout.COLUMN.width, width))
-    with layout.theme(sheet):
+    width = len(heads) * (max(0.85, cell * len(columns)) + 0.15) + layout.LETTER * longest + 0.8
+    with layout.theme():
         heights = [max(0.4, cell * len(rows))] * len(layers) * len(heads)
-        panels = layout.uneven_panels(sheet, TITLES[kind], heights, len(heads))
+        panels = layout.uneven_panels(TITLES[kind], heights, len(heads), width=max(4.0, width))
         for axes in panels.axes:
             axes.set_axis_off()
         for one in found.maps:

@@ -1,7 +1,7 @@
 """The layout that all plots share: equal panels or labelled rows, a title, a legend, notes below, one theme.
 
-Matplotlib's constrained layout places everything on a sheet of fixed width; the figure then gets the height at which
-its panels are as high as wanted (`Panels.plot`), so that no text is measured here.
+Matplotlib's constrained layout places everything on the width of a page; the figure then gets the height at which its
+panels are as high as wanted (`Panels.plot`), so that no text is measured here.
 """
 
 import io
@@ -30,22 +30,11 @@ PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
 CORPUS_METRICS = ("bleu", "chrf")  # of all outputs together, not shares of examples
 DPI, MAX_PIXELS = 200, 60_000  # matplotlib draws at most 65,536
 FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
-LETTER = 0.0077  # inches of an average letter, for each point of its size
-LINE = 0.017  # inches of a line of text, in the same way
+WIDTH, POINTS = 6.9, 7.5  # inches of a figure: of a page; and the size of its text
+LETTERS = 44  # in a line of the label of a row
 EDGE = 0.006  # share of the width on the left of titles and notes
+LETTER, LINE = 0.0077 * POINTS, 0.017 * POINTS  # inches of an average letter, and of a line of text
 MAX_ROWS = 45  # in a column of rows
-
-
-class Sheet(NamedTuple):
-    """The width of a figure and the size of its text."""
-
-    width: float  # inches
-    points: float  # of most text
-    letters: int  # in a line of the label of a row
-
-
-PAGE, COLUMN = Sheet(6.9, 7.5, 36), Sheet(3.35, 7.0, 20)
-SHEETS = {"page": PAGE, "column": COLUMN}
 
 
 class Plot(NamedTuple):
@@ -83,10 +72,10 @@ class Plot(NamedTuple):
 
 
 @contextmanager
-def theme(sheet: Sheet = PAGE) -> Iterator[None]:
+def theme() -> Iterator[None]:
     """Draw and save in our style, whatever the user's own matplotlib settings are."""
     sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize", "axes.titlesize")
-    ours: dict[str, Any] = dict.fromkeys((*sizes, "figure.labelsize"), sheet.points) | {"figure.titlesize": 8}
+    ours: dict[str, Any] = dict.fromkeys((*sizes, "figure.labelsize"), POINTS) | {"figure.titlesize": 8}
     ours |= {"font.family": "DejaVu Sans", "text.parse_math": False}  # a dollar in a name is a dollar
     ours |= {"legend.frameon": False, "grid.color": "0.88", "grid.linewidth": 0.7, "axes.edgecolor": "0.75"}
     styles = ["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]
@@ -100,7 +89,6 @@ class Panels(NamedTuple):
 
     figure: Figure
     axes: list[Axes]
-    sheet: Sheet
     height: float  # inches of the panels above each other
     columns: int
 
@@ -114,16 +102,16 @@ class Panels(NamedTuple):
 
     def lines(self, text: str) -> str:
         """Return a text in lines that are about as wide as a panel."""
-        return fill(text, int((self.sheet.width / self.columns - 0.5) / LETTER / self.sheet.points))
+        return fill(text, int((WIDTH / self.columns - 0.5) / LETTER))
 
     def plot(self, name: str, alt: str, legend: Sequence[Any] = (), notes: Sequence[str] = ()) -> Plot:
         """Return the plot, with a legend and notes, as high as its panels and all texts need."""
-        figure, sheet = self.figure, self.sheet
+        figure = self.figure
         figure.supxlabel("\n".join(notes), x=EDGE, ha="left", color="0.3", wrap=True)
         figure.set_figheight(figure.get_figheight() + 0.3 * len(legend))
         if legend:
             longest = max(len(line) for handle in legend for line in handle.get_label().splitlines())
-            columns = max(1, int(sheet.width / (0.5 + LETTER * sheet.points * longest)))
+            columns = max(1, int(WIDTH / (0.5 + LETTER * longest)))
             figure.subfigs[0].legend(handles=legend, loc="outside lower left", ncols=columns, handlelength=2.2)
         for _ in range(2):
             figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
@@ -132,41 +120,40 @@ class Panels(NamedTuple):
         return Plot(name, figure, alt)
 
 
-def panels(
-    sheet: Sheet, title: str, count: int, columns: int = 3, ratio: float = 0.6, narrowest: float = 1.5
+def panels(title: str, count: int, columns: int = 3, ratio: float = 0.6) -> Panels:
+    """Return equal panels, so many in a row; `ratio` is height to width."""
+    columns = min(count, 2 if count == 4 else columns)
+    return uneven_panels(title, [min(2.4, ratio * WIDTH / columns)] * count, columns)
+
+
+def uneven_panels(
+    title: str, heights: Sequence[float], columns: int = 1, sharex: bool = False, width: float = WIDTH
 ) -> Panels:
-    """Return equal panels, at most so many in a row that each has `narrowest` inches; `ratio` is height to width."""
-    columns = min(count, 2 if count == 4 and columns == 3 else columns, max(1, int(sheet.width / narrowest)))
-    height = min(2.4, max(1.1, ratio * sheet.width / columns))
-    return uneven_panels(sheet, title, [height] * count, columns)
-
-
-def uneven_panels(sheet: Sheet, title: str, heights: Sequence[float], columns: int = 1, sharex: bool = False) -> Panels:
     """Return panels of these heights in inches; those in one row are as high as the highest of them."""
     rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
-    size = (sheet.width, 1.3 * sum(rows) + len(rows) + 3)  # in the beginning: too high
+    size = (width, 1.3 * sum(rows) + len(rows) + 3)  # in the beginning: too high
     figure = Figure(size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.045, h_pad=0.045))
     figure.suptitle(title, x=EDGE, ha="left", wrap=True)
     inner: Any = figure.subfigures()  # whose legend and panels are between the title and the notes
     every = inner.subplots(len(rows), columns, squeeze=False, height_ratios=rows, sharex=sharex).flat
     for unused in every[len(heights) :]:
         unused.remove()
-    return Panels(figure, list(every[: len(heights)]), sheet, sum(rows), columns)
+    return Panels(figure, list(every[: len(heights)]), sum(rows), columns)
 
 
 def in_rows(
-    sheet: Sheet, title: str, frame: pd.DataFrame, text: str = "label", extra: float = 0.11, columns: int = 2
+    title: str, frame: pd.DataFrame, text: str = "label", extra: float = 0.11, columns: int = 2
 ) -> tuple[Panels, pd.DataFrame]:
     """Return a panel for each value of the column `panel`, with a labelled row for each row of the frame.
 
     The frame that is returned has in `axes` and `level` where each row is drawn. The unit of the y axes are inches; a
     row has `extra` inches besides those of its `text`. Many rows are in several columns.
     """
-    columns = min(frame["panel"].nunique(), columns, math.ceil(len(frame) / MAX_ROWS), int(sheet.width / 3))
-    texts = in_lines(frame[text], sheet.letters)
-    heights = pd.Series([LINE * sheet.points * (one.count("\n") + 1) + extra for one in texts], frame.index)
+    columns = min(frame["panel"].nunique(), columns, math.ceil(len(frame) / MAX_ROWS))
+    texts = in_lines(frame[text])
+    heights = pd.Series([LINE * (one.count("\n") + 1) + extra for one in texts], frame.index)
     by_panel = heights.groupby(frame["panel"], sort=False)
-    found = uneven_panels(sheet, title, by_panel.sum().tolist(), columns, sharex=True)
+    found = uneven_panels(title, by_panel.sum().tolist(), columns, sharex=True)
     axes = dict(zip(frame["panel"].unique(), found.axes, strict=True))
     placed = frame.assign(axes=frame["panel"].map(axes), level=by_panel.cumsum() - heights / 2, text=texts)
     for panel, own in placed.groupby("panel", sort=False):
@@ -176,7 +163,7 @@ def in_rows(
     return found, placed
 
 
-def in_lines(texts: Iterable[str], letters: int) -> list[str]:
+def in_lines(texts: Iterable[str], letters: int = LETTERS) -> list[str]:
     """Return the labels of rows, each in lines of so many letters."""
     return ["\n".join(fill(line, letters) for line in text.split("\n")) for text in texts]
 

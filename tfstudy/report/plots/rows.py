@@ -18,7 +18,7 @@ from tfstudy.report.markup import MINUS, q_equals, signed
 from tfstudy.report.plots import layout, series
 
 
-def slices(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def slices(conditions: pd.DataFrame) -> layout.Plot:
     """Return the mean with its 95 % interval for each value of a tag; each condition is restricted to one value."""
     frame = series.in_panels(series.measured(conditions))
     if frame.empty:
@@ -27,8 +27,8 @@ def slices(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
     styles, words, drawn = series.styles_of(frame), tag.replace("_", " "), bool((frame["low"] < frame["high"]).any())
     values = frame.sort_index().drop_duplicates(["panel", "value"])  # in the order of the table
     title = f"Results by {words}{', with 95 % intervals' * drawn}"
-    extra = max(0.03, step * len(styles) - layout.LINE * sheet.points + 0.05)
-    panels, values = layout.in_rows(sheet, title, values, "value", extra)
+    extra = max(0.03, step * len(styles) - layout.LINE + 0.05)
+    panels, values = layout.in_rows(title, values, "value", extra)
     labels = {panel: [x for x in styles if x in set(own["label"])] for panel, own in frame.groupby("panel")}
     for row in rows_of(frame.merge(values[["panel", "value", "axes", "level"]], on=["panel", "value"])):
         number = labels[row.panel].index(row.label) - (len(labels[row.panel]) - 1) / 2
@@ -48,7 +48,7 @@ def slices(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
 # Settings
 
 
-def settings(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def settings(conditions: pd.DataFrame) -> layout.Plot:
     """Return a heat map of the mean over seeds by setting and test set; empty where a setting was not evaluated.
 
     `UserError` if no architecture has two settings.
@@ -63,11 +63,11 @@ def settings(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
     words = [label.split() for label in grid.index]
     shared = len([*takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))])
     grid.index = pd.Index([" ".join(own[shared:]) or "(default)" for own in words])
-    letters = int((sheet.width - 0.4 * grid.shape[1]) / layout.LETTER / sheet.points)  # what the cells leave
-    texts = layout.in_lines(map(str, grid.index), max(sheet.letters, letters))
-    height = max(0.21, 0.04 + layout.LINE * sheet.points * max(text.count("\n") + 1 for text in texts))
-    panels = layout.uneven_panels(sheet, "Mean of each setting on each test set", [height * len(grid)])
-    axes, look = panels.axes[0], {"cmap": "Blues", "cbar": False, "annot": True, "annot_kws": {"size": sheet.points}}
+    letters = int((layout.WIDTH - 0.4 * grid.shape[1]) / layout.LETTER)  # what the cells leave
+    texts = layout.in_lines(map(str, grid.index), max(layout.LETTERS, letters))
+    height = max(0.21, 0.04 + layout.LINE * max(text.count("\n") + 1 for text in texts))
+    panels = layout.uneven_panels("Mean of each setting on each test set", [height * len(grid)])
+    axes, look = panels.axes[0], {"cmap": "Blues", "cbar": False, "annot": True, "annot_kws": {"size": layout.POINTS}}
     sns.heatmap(grid, vmin=0, vmax=100, fmt=".0f", yticklabels=texts, ax=axes, **look)
     axes.tick_params("y", labelrotation=0)
     axes.set_xticks(axes.get_xticks(), [*map(str, grid)], rotation=40, ha="right", rotation_mode="anchor")
@@ -91,7 +91,7 @@ def row_label(condition: Condition, labels: list[str]) -> str:
 MAX_COMPARISONS = 60  # in one plot
 
 
-def differences(conditions: pd.DataFrame, sheet: layout.Sheet, family: pd.DataFrame) -> layout.Plot:
+def differences(conditions: pd.DataFrame, family: pd.DataFrame) -> layout.Plot:
     """Return the difference of every two conditions on the same examples, with its 95 % interval and its q.
 
     `family` has all conditions of the study, whose comparisons are one family of tests; `conditions` are shown.
@@ -107,7 +107,7 @@ def differences(conditions: pd.DataFrame, sheet: layout.Sheet, family: pd.DataFr
     colours, rows = series.architecture_colours(conditions["arch"]), []
     for pair in rows_of(tested):
         first, second = by_index[pair.first], by_index[pair.second]
-        gap = " " if len(first.label + second.label) <= sheet.letters else "\n"
+        gap = " " if len(first.label + second.label) <= layout.LETTERS else "\n"
         said = f"{first.label} {signed(pair.mean)} points to {second.label} ({q_equals(pair.q)})"
         colour = colours[(first if pair.mean > 0 else second).arch]
         rows.append((first.panel, f"{first.label} {MINUS}{gap}{second.label}", colour, f"{first.panel}: {said}"))
@@ -115,7 +115,7 @@ def differences(conditions: pd.DataFrame, sheet: layout.Sheet, family: pd.DataFr
     smallest = tested.join(texts).nsmallest(MAX_COMPARISONS, "p").sort_index()
     few = f", the {len(smallest)} with the smallest q of {len(tested):,}" if len(smallest) < len(tested) else ""
     title = f"Differences between conditions{few}"
-    panels, shown = layout.in_rows(sheet, title, smallest, extra=0.06, columns=1)
+    panels, shown = layout.in_rows(title, smallest, extra=0.06, columns=1)
     for row in rows_of(shown):
         row.axes.axvline(0, color="0.3", lw=1)
         row.axes.hlines(row.level, max(row.low, -200), min(row.high, 200), row.colour, lw=1.5)
@@ -155,7 +155,7 @@ MIN_LABELLED = 9.0  # percent; smaller shares are drawn without their number
 MIN_VISIBLE = 0.3  # percent; the legend leaves out kinds that are never more frequent
 
 
-def errors(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def errors(conditions: pd.DataFrame) -> layout.Plot:
     """Return the kinds of all predictions as stacked shares, means over seeds, with what is correct of each seed.
 
     Runs with neither a summary of their predictions nor readable predictions are left out; `UserError` if that leaves
@@ -166,9 +166,9 @@ def errors(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
     frame = frame[frame.index.isin(seeds)]
     if frame.empty:
         raise UserError("no run has saved predictions on a test set")
-    panels, frame = layout.in_rows(sheet, "Kinds of errors", frame, extra=0.14)
+    panels, frame = layout.in_rows("Kinds of errors", frame, extra=0.14)
     means = pd.DataFrame({index: own.mean() for index, own in seeds.items()}).T
-    left, height = means.cumsum(axis=1) - means, layout.LINE * sheet.points
+    left, height = means.cumsum(axis=1) - means, layout.LINE
     for _, own in frame.groupby("panel", sort=False):
         axes: Any = own["axes"].iloc[0]
         for kind in BARS:

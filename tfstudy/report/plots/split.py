@@ -20,7 +20,7 @@ PUBLISHED: dict[str, Any] = {"color": "black", "marker": "D", "ms": 3.4, "mew": 
 FACES = {True: "black", False: "white"}  # whether a published figure has the settings of these runs
 
 
-def split(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
+def split(conditions: pd.DataFrame) -> layout.Plot:
     """Return the main metric of each condition on each test set: mean, 95 % interval, seeds and published figures.
 
     Lines show the trivial systems that were evaluated on the same test sets.
@@ -37,7 +37,7 @@ def split(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
         name: {"color": TRIVIAL_COLOUR, "ls": TRIVIAL_LINES[number % len(TRIVIAL_LINES)], "lw": 1.1}
         for number, name in enumerate(dict.fromkeys(name for own in trivial.values() for name in own))
     }
-    panels, frame = layout.in_rows(sheet, "Generalisation to each test set", frame)
+    panels, frame = layout.in_rows("Generalisation to each test set", frame)
     for row in rows_of(frame):
         axes, style = row.axes, styles[row.label]
         for name, value in trivial[row.key].items():
@@ -49,7 +49,7 @@ def split(conditions: pd.DataFrame, sheet: layout.Sheet) -> layout.Plot:
             if ends := spread(figure):
                 axes.plot(ends, [row.level + ABOVE] * 2, color="black", lw=0.7, zorder=2)
             axes.plot(figure.value, row.level + ABOVE, mfc=FACES[same], zorder=2.5, clip_on=False, **PUBLISHED)
-            texts.append(f"{_text(figure)} " * (sheet != layout.COLUMN) + f"[{numbers[figure.paper]}]")
+            texts.append(f"{_text(figure)} [{numbers[figure.paper]}]")
         layout.write_beside(axes, row.level, "  ".join(texts))
     for axes in {row.axes for row in rows_of(frame) if quoted[row.key]}:
         layout.write_beside(axes, -0.1, "published")
