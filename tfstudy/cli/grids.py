@@ -129,13 +129,12 @@ def tune(
     Trials are judged on the validation split; no test set is evaluated. Without --search the learning
     rate, dropout and width (one factor for all widths) are searched. The same command resumes an interrupted search.
     """
-    from tfstudy.experiment.api import RunOptions
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
 
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = opt.study_name(study) if study else ""
-    options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
+    options = opt.run_options(accelerator, execution)._replace(preset=preset, tuning=True)
     announce(f"{task}: preparing the search ...", quiet)
     from tfstudy.cli.searches import tune_architectures
     from tfstudy.tuning.search import SearchRequest

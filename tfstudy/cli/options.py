@@ -58,13 +58,6 @@ def one_seed(text: str | int) -> int:
     raise UserError(f"--seed must be one whole number from 0, but is {quoted(text)}{hint}")
 
 
-def execution_name(text: str) -> str:
-    """Return how steps are computed; `UserError` for an unknown name."""
-    from tfstudy.experiment.api import EXECUTIONS
-
-    return one_of("execution", text, EXECUTIONS)
-
-
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder."""
     from tfstudy.runs.find import NO_STUDIES, TUNING
@@ -105,19 +98,18 @@ Smoke = Annotated[bool, option("--smoke", help="Quick check, kept out of the res
 # How to run it
 
 Accelerator = Annotated[str, option(help="auto, cpu or cuda.", metavar="NAME")]
-Execution = Annotated[
-    str, option(parser=execution_name, metavar="NAME", help="Steps: eager, or graphed (CUDA graphs).")
-]
+Execution = Annotated[str, option(metavar="NAME", help="Steps: eager, or graphed (CUDA graphs).")]
 PerDevice = Annotated[str, option(help="Runs at once on each device (auto).", metavar="N")]
 LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb.")]
 MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Instruments in training: layer_gradients.")]
 
 
-def run_options(accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
-    """Return how each run is executed; `UserError` for an unknown logger or instrument."""
-    from tfstudy.experiment.api import RunOptions, check_loggers
+def run_options(accelerator: str, execution: str, logger: str = "", measure: str = "") -> "RunOptions":
+    """Return how each run is executed; `UserError` for an unknown name."""
+    from tfstudy.experiment.api import EXECUTIONS, RunOptions, check_loggers
     from tfstudy.instruments import parse_in_training
 
+    one_of("execution", execution, EXECUTIONS)
     loggers = tuple(dict.fromkeys(name.strip() for name in logger.split(",") if name.strip()))
     check_loggers(loggers)
     measured = parse_in_training(measure)

@@ -132,10 +132,11 @@ def requested(
     options that contradict the file. Data of the hub that a file names, which may be somebody else's, need `online`.
     """
     from tfstudy import models, tasks
+    from tfstudy.config.presets import presets
     from tfstudy.config.resolve import SMOKE, check_local, overrides, resolve
     from tfstudy.config.trees import merge, read_yaml
     from tfstudy.experiment.api import compose_config
-    from tfstudy.runs.store import read_config
+    from tfstudy.runs.store import last_start, read_config
 
     if arch is not None:
         one_of("architecture", arch, models.names())
@@ -167,13 +168,6 @@ def requested(
         config = compose_config(task, arch, preset, given, split, seed, smoke)
     if tree and not online and "hub" not in assigned.get("data", {}):
         check_local(config)
-    return config, recorded_preset(file, task) if whole else preset
-
-
-def recorded_preset(file: Path | None, task: str) -> str:
-    """Return the preset of the run whose config this file is, if it is one of the task's; otherwise `default`."""
-    from tfstudy.config.presets import presets
-    from tfstudy.runs.store import last_start
-
-    record = last_start(file.parent) if file else None
-    return record.preset if record and record.preset in presets(task) else "default"
+    record = last_start(file.parent) if whole and file else None  # of the run whose config the file is
+    recorded = record.preset if record and record.preset in presets(task) else "default"
+    return config, recorded if whole else preset
