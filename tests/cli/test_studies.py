@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import result, write
-from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
+from tests.example_study import finish_run, planned, running_elsewhere, runs_in_every_state, start_run
 from tests.example_tables import text_of
 from tfstudy.launchers.batch import save_plan
 from tfstudy.report.status import seconds_left
@@ -84,7 +84,7 @@ def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
     assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(300)
     start_run(jobs[2], 100)  # interrupted after a quarter of its steps
     assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(275)
-    report(start_run(jobs[1]), 200, seconds_per_step=0.1)
+    start_run(jobs[1], 200, seconds_per_step=0.1)
     with running_elsewhere(Path(jobs[1].path)):
         assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(195, abs=2)
         assert "1 of 4 runs finished; about 3 min left, 1 in parallel" in status("study")

@@ -85,7 +85,7 @@ def test_a_run_and_its_use_leave_the_random_state_warnings_and_logs_of_the_calle
     assert state() == before
 
 
-def test_options_that_do_not_fit_are_refused():
+def test_options_that_do_not_fit_and_weights_of_older_code_are_refused(monkeypatch):
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL, **{"eval.max_examples": 24})
     for options, fact in (
         (CPU._replace(accelerator="gpu"), "a GPU is called cuda"),
@@ -94,10 +94,6 @@ def test_options_that_do_not_fit_are_refused():
     ):
         with pytest.raises(UserError, match=fact):
             tfstudy.run("reverse", arch="lstm", options=options, **SMALL, **{"eval.max_examples": 24})
-
-
-def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):
-    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
     with pytest.raises(UserError, match="--changes"):
         tfstudy.load(outcome.path)

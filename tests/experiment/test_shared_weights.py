@@ -13,7 +13,6 @@ from tfstudy.data.encoding import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.models.tokens import Tokens
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.store import read_bytes
 
 FIRST = ROOT / "results" / "first"
 RUNS = list(find_runs(FIRST))
@@ -35,11 +34,7 @@ def _clone(tmp_path, monkeypatch):
 def test_the_first_prediction_works_in_a_fresh_clone(capsys):
     assert tfstudy("predict", "first/lstm", "jump twice and walk left") == 0
     assert capsys.readouterr().out == "I_JUMP I_JUMP I_TURN_LEFT I_WALK\n"
-
-
-def test_there_is_one_run_of_each_architecture_of_a_few_megabytes():
     assert [path.parent.name for path in RUNS] == ["cnn", "lstm", "transformer"]
-    assert all(1e6 < len(read_bytes(path / "weights.safetensors")) < 3e6 for path in RUNS)
 
 
 @pytest.mark.usefixtures("_clone")

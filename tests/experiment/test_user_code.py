@@ -106,40 +106,30 @@ def source_files() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for folder in folders for path in folder.rglob("*.py")}
 
 
-def test_a_new_task_is_one_file(tmp_path, capsys):
+def test_a_new_task_and_a_new_architecture_are_one_file_each(tmp_path, capsys):
     before = source_files()
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        assert tfstudy("list", "tasks") == 0
-        assert "Words to the same words in reverse" in capsys.readouterr().out
-        assert tfstudy("list", "splits", "reverse") == 0
-        assert "train on 2 to 4 words, test on 5" in capsys.readouterr().out
-        for arch in ("transformer", "lstm", "cnn"):
-            assert tfstudy("run", "reverse", "--arch", arch, "--smoke", "--accelerator", "cpu") == 0
-        assert "reverse short, cnn" in capsys.readouterr().out
+
+    def said(*words) -> str:
+        assert tfstudy(*words) == 0
+        return capsys.readouterr().out
+
+    with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
+        assert "Words to the same words in reverse" in said("list", "tasks")
+        assert "train on 2 to 4 words, test on 5" in said("list", "splits", "reverse")
+        assert "The mean of the source, and the last token." in said("list", "architectures")
+        assert "depth: 2" in said("config", "scan", "--arch", "bag", "--set", "model.depth=2")
+        assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2
+        assert "it belongs to the architecture bag" in capsys.readouterr().err
+        assert "reverse short, bag" in said("run", "reverse", "--arch", "bag", "--smoke", "--accelerator", "cpu")
+        assert "reverse-short/bag" in said("list", "runs", "--results", "results-smoke")
+        [run] = Path("results-smoke").glob("runs/reverse-short/bag/*")
+        assert said("predict", run, "a b c")
         kind = tasks.find("reverse")
         rows = kind(kind.Config()).examples("test")
     assert len(rows) == 3**5
     assert rows[1] == (tuple("aaaab"), tuple("baaaa"), {"length": 5, "first": "a"})
     assert source_files() == before
     assert "tfstudy.tasks.reverse" not in sys.modules
-    capsys.readouterr()
-    assert tfstudy("run", "reverse") == 2
-    assert "unknown task" in capsys.readouterr().err
-
-
-def test_a_new_architecture_is_one_file(tmp_path, capsys):
-    before = source_files()
-    with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
-        assert tfstudy("list", "architectures") == 0
-        assert "The mean of the source, and the last token." in capsys.readouterr().out
-        assert tfstudy("config", "scan", "--arch", "bag", "--set", "model.depth=2") == 0
-        assert "depth: 2" in capsys.readouterr().out
-        assert tfstudy("run", "reverse", "--arch", "bag", "--smoke", "--accelerator", "cpu") == 0
-        assert tfstudy("list", "runs", "--results", "results-smoke") == 0
-        assert "reverse-short/bag" in capsys.readouterr().out
-        [run] = Path("results-smoke").glob("runs/reverse-short/bag/*")
-        assert tfstudy("predict", run, "a b c") == 0
-        assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2
-        assert "it belongs to the architecture bag" in capsys.readouterr().err
-    assert source_files() == before
-    assert tfstudy("config", "scan", "--arch", "bag") == 2
+    for words in (["run", "reverse"], ["config", "scan", "--arch", "bag"]):
+        assert tfstudy(*words) == 2
+        assert "unknown" in capsys.readouterr().err

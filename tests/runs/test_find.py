@@ -73,8 +73,8 @@ def test_several_runs_are_listed_with_names_that_name_one_of_them():
     with pytest.raises(UserError, match=r"'one/lstm' matches 3 runs; name one of them") as error:
         found("one/lstm")
     names = [line.strip() for line in str(error.value).splitlines()[1:]]
-    assert names == ["scan-length/lstm/s0-abc12345", "scan-length/lstm/s0-abd12345", "one/scan-simple/lstm"]
-    assert len({found(name) for name in names}) == 3
+    assert [found(name) for name in names] == [Path("results", name) for name in names]
+    assert len(names) == 3
     with pytest.raises(UserError, match=r"no run 'one/lstn'.*did you mean 'one/lstm'"):
         found("one/lstn")
     with pytest.raises(UserError, match=r"no study or run 'onne' .*; did you mean 'one'"):

@@ -1,23 +1,20 @@
 """Records of format 2, such as those of the committed studies, are read as today's, and damage to them is found."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.committed import ROOT
 from tfstudy.config.resolve import resolve
+from tfstudy.errors import UserError
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import identify
 from tfstudy.runs.pack import write_files
-from tfstudy.runs.schema import FORMAT
 from tfstudy.runs.store import (
     broken_because,
     is_finished,
-    last_start,
     read_config,
     read_environments,
-    read_result,
     read_test_reads,
 )
 from tfstudy.runs.writer import write_run
@@ -42,39 +39,27 @@ DAMAGES = {
     "env.json of other data": lambda text: text.replace('"data": "', '"data": "0'),
     "test_reads.csv": lambda text: "",
 }
+MISSING = ("config.yaml", "env.json", "metrics.csv", "test_reads.csv")
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [*DAMAGES, *(f"{name} missing" for name in MISSING)])
 def test_damage_to_a_record_of_older_code_is_found(damage, run):
     name = damage.split(" ")[0]
     assert broken_because(run) == ""
     before = (run / name).read_text()
-    (run / name).write_text(DAMAGES[damage](before))
-    assert (run / name).read_text() != before
+    (run / name).unlink()
+    if damage in DAMAGES:
+        (run / name).write_text(DAMAGES[damage](before))
+        assert (run / name).read_text() != before
     assert broken_because(run).startswith(f"{name} is damaged")
     assert not is_finished(run)
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "env.json", "metrics.csv", "test_reads.csv"])
-def test_a_missing_file_of_older_code_is_found(name, run):
-    (run / name).unlink()
-    assert broken_because(run).startswith(f"{name} is damaged")
-
-
-def test_a_record_of_older_code_that_is_written_to_becomes_one_of_today(run):
-    result, reads, environments, start = (
-        read(run) for read in (read_result, read_test_reads, read_environments, last_start)
-    )
-    config = resolve(read_config(run))
-    with write_run(run, config, identify(config, environments[0].data, environments[0].code_versions)) as folder:
+def test_nothing_is_added_to_a_record_of_older_code(run):
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    config, [*_, last] = resolve(read_config(run)), read_environments(run)
+    identity = identify(config, last.data, last.code_versions)
+    with pytest.raises(UserError, match="recorded by older code"), write_run(run, config, identity) as folder:
         folder.count_reads(["test"], "evaluate")
-    assert json.loads((run / "result.json").read_text())["format"] == FORMAT == 3
-    assert (read_environments(run), last_start(run)) == (environments, start)
-    assert read_test_reads(run) == {name: count + (name == "test") for name, count in reads.items()}
-    after = read_result(run)
-    assert {name: (one.metrics, one.slices) for name, one in after.splits.items()} == {
-        name: (one.metrics, one.slices) for name, one in result.splits.items()
-    }
-    for name in ("env.json", "test_reads.csv", "progress.json"):
-        (run / name).unlink(missing_ok=True)
-    assert broken_because(run) == ""
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != ".lock"} == before
+    assert read_test_reads(run) == {"test": 1}

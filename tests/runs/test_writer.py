@@ -2,25 +2,21 @@
 
 import errno
 import fcntl
-import gzip
 import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.commands import tfstudy
 from tests.example_study import CONFIG
 from tests.example_task import TASK, added
-from tests.interrupted_runs import assert_same, at_row, command, folder, killed
+from tests.interrupted_runs import at_row, command, folder, killed
 from tfstudy import tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, write_atomically
 from tfstudy.runs.identity import identify
-from tfstudy.runs.schema import Lengths, Prediction, Result, Resumed, Slice, SplitScores
-from tfstudy.runs.store import read_predictions, read_result
+from tfstudy.runs.schema import Lengths, Result, Resumed, Slice, SplitScores
+from tfstudy.runs.store import read_result
 from tfstudy.runs.writer import RunFolder, add_events, write_run
 
 
@@ -76,60 +72,6 @@ def test_a_result_is_read_as_it_was_written_and_one_with_an_impossible_number_is
         result = read_result(tmp_path)
         assert result.splits["test"].slices["length"]["3"] == Slice(2, {"exact_match": 0.5}, (0.1, 0.9))
         assert (result.lengths.L50, result.test_reads) == (3, {"test": 1}), "a test set is read once by a run"
-
-
-def test_the_same_predictions_are_the_same_bytes(tmp_path, monkeypatch):
-    rows = [Prediction("ä", "b c", "b c", "b", 0.5, {"length": 2}), Prediction("", "", "")]
-    writer = RunFolder(tmp_path, "0" * 64)
-    written = []
-    for now in (1.0, 1e9):
-        monkeypatch.setattr("time.time", lambda now=now: now)
-        writer.write_predictions("test", rows)
-        written.append((tmp_path / "predictions/test.jsonl.gz").read_bytes())
-    assert written[0] == written[1]
-    assert gzip.decompress(written[0]).decode().splitlines()[0] == (
-        '{"source": "ä", "target": "b c", "prediction": "b c", "oracle_length": "b", "teacher_forced_accuracy": 0.5, '
-        '"tags": {"length": 2}}'
-    )
-    assert read_predictions(tmp_path, "test") == rows
-
-
-def test_a_really_full_disk_is_reported_and_the_same_command_resumes_with_space(tmp_path, capsys):
-    path, mount = tmp_path / "disk", shutil.which("mount") or "mount"
-    path.mkdir()
-    if not shutil.which("mount") or subprocess.run([mount, "-t", "tmpfs", "-o", "size=300k", "none", path]).returncode:
-        pytest.skip("may not mount a file system here")
-    try:
-        assert tfstudy(*command(), "--results", path / "results") == 1
-        err = capsys.readouterr().err
-        assert f"No space left on device: {path}/results/" in err
-        assert "Traceback" not in err
-        assert not list(path.rglob("result.json"))
-        subprocess.run([mount, "-o", "remount,size=50m", path], check=True)
-        assert tfstudy(*command(), "--results", path / "results") == 0
-        assert tfstudy(*command(), "--results", "others") == 0
-        assert_same(folder(path / "results"), folder(Path("others")))
-    finally:
-        subprocess.run(["umount", path], check=True)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [lambda content: content[: len(content) // 2], lambda content: content[:2000] + bytes(500) + content[2500:]],
-    ids=["truncated", "overwritten"],
-)
-def test_a_run_with_a_damaged_checkpoint_goes_back_to_the_one_before(damage, capsys, undisturbed):
-    killed(command(), at_row(25))
-    checkpoint = folder() / "checkpoints/last.ckpt"
-    damaged = damage(checkpoint.read_bytes())
-    checkpoint.write_bytes(damaged)
-    assert tfstudy(*command()) == 0
-    err = capsys.readouterr().err
-    assert f"{checkpoint} is damaged and is not used (kept as last.ckpt.damaged)" in err
-    assert "resuming after step 10" in err
-    assert checkpoint.with_name("last.ckpt.damaged").read_bytes() == damaged
-    assert not checkpoint.with_name("previous.ckpt").exists(), "once the run is finished"
-    assert_same(folder(), undisturbed(command()))
 
 
 @pytest.mark.parametrize("finished", [False, True])

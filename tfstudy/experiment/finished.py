@@ -1,8 +1,6 @@
 """What can be done with finished runs: predict, read predictions, evaluate again, measure."""
 
-import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +24,7 @@ from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
-from tfstudy.runs.display import one_line, scores_html
+from tfstudy.runs.display import one_line
 from tfstudy.runs.files import check_writable, command_again
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
@@ -41,11 +39,10 @@ from tfstudy.runs.measurement_record import (
 from tfstudy.runs.schema import DecodingSettings, Prediction, Result
 from tfstudy.runs.store import TASK_FILES, WEIGHTS, find_weights, read_bytes, read_config, read_predictions, read_result
 from tfstudy.runs.studyfile import check_unpacked
-from tfstudy.runs.writer import write_run
+from tfstudy.runs.writer import check_addable, write_run
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 Measured = tuple[Path, Result, Measurement]
-HASH = re.compile(r"\b[0-9a-f]{8}\b")
 
 
 class FinishedRun:
@@ -76,9 +73,6 @@ class FinishedRun:
 
     def __repr__(self) -> str:
         return f"FinishedRun({str(self.path)!r}: {one_line(self.result)})"
-
-    def _repr_html_(self) -> str:
-        return scores_html(self.result)
 
     @property
     def model(self) -> Model:
@@ -238,6 +232,7 @@ class FinishedRun:
             UserError: If a split is unknown, or a setting is impossible or not one of decoding.
         """
         self._needs_data()
+        check_addable(self.path)
         prepared = with_decoding(self.prepared, unflatten(settings))
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
@@ -328,7 +323,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
         config = config.model_copy(update={"split": split_of(subject, config)})
     reads_test = isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests
     if reads_test:
-        check_unpacked(path)
+        check_addable(path)
     instrument = cls(config)
     rows = instrument.measure(subject)
     if isinstance(config, ExampleSettings) and reads_test:
@@ -350,7 +345,7 @@ def recorded(path: Path, name: str) -> Measurement:
 def measure_runs(
     paths: Sequence[Path], instrument: str, settings: Mapping[str, Any], save: bool = False, online: bool = False
 ) -> tuple[list[Measured], list[str]]:
-    """Return the measurement of each run, and notes: which runs are left out, and which measurements are replaced.
+    """Return the measurement of each run, and notes on runs that are left out or were measured before.
 
     A measurement with these settings that is in the run folder is read from there, unless it is to be saved: then the
     run is measured again. `UserError` for an unknown instrument or setting, or if no run is measured.
@@ -362,48 +357,26 @@ def measure_runs(
     digest = settings_digest(instrument, cls.version, values)
     one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
     measured: list[Measured] = []
-    failures: list[tuple[Path, str]] = []
-    replaced: Counter[str] = Counter()
+    failures: list[str] = []
     read = 0
     for number, path in enumerate(paths, 1):
         if len(paths) > 1:
             print(f"{number} of {len(paths)}: {path}", flush=True)
-        try:
-            before = None
+        before = None
+        if not (cls.during_training or save):
             with suppress(UserError):
-                before = None if cls.during_training else read_measurement(path, instrument)
-            if before and not save and before.digest == digest:
+                before = read_measurement(path, instrument)
+        try:
+            if before and before.digest == digest:
                 measured.append((path, read_result(path), before))
                 read += 1
-                continue
-            run = load(path, online=online)
-            record = run.measure(instrument, save, **settings)
-            measured.append((path, run.result, record))
-            if save and before and before.digest != record.digest:
-                replaced[f"{instrument} with {before.shown_settings or 'no settings'}"] += 1
+            else:
+                run = load(path, online=online)
+                measured.append((path, run.result, run.measure(instrument, save, **settings)))
         except UserError as error:
-            failures.append((path, str(error)))
+            failures.append(str(error) if str(path) in str(error) else f"{path}: {error}")
+    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     if not measured:
-        if len(failures) == 1:
-            raise UserError(failures[0][1])
-        raise UserError("\n".join(_grouped(failures)) or "there is no finished run to measure")
-    notes = [f"left out: {text}" for text in _grouped(failures)]
-    if read:
-        notes.append(f"measured before: {_count(read, 'run')}; --save measures again")
-    return measured, [*notes, *(f"replaced: {text}, in {_count(n, 'run')}" for text, n in replaced.items())]
-
-
-def _grouped(failures: Sequence[tuple[Path, str]]) -> list[str]:
-    """Return a line for each reason, with the first run and the number of the others."""
-    groups: dict[str, list[str]] = {}
-    for path, reason in failures:
-        alike = HASH.sub("", reason.replace(str(path), ""))
-        groups.setdefault(alike, []).append(reason if reason.startswith(str(path)) else f"{path}: {reason}")
-    return [
-        first if not others else f"{first} (and {_count(len(others), 'more run')} for the same reason)"
-        for first, *others in groups.values()
-    ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number > 1 else ''}"
+        raise UserError(f"{failures[0]}{more}" if failures else "there is no finished run to measure")
+    notes = [f"left out: {failures[0]}{more}"] if failures else []
+    return measured, [*notes, *([f"measured before: {read} of {len(measured)}; --save measures again"] if read else [])]

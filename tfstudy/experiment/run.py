@@ -16,7 +16,7 @@ from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, check_measured, find_reusable, reuse, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.display import one_line, scores_html
+from tfstudy.runs.display import one_line
 from tfstudy.runs.environment import environment
 from tfstudy.runs.files import utc_now, write_atomically
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Result, Started
@@ -35,9 +35,6 @@ class Outcome(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Outcome({str(self.path)!r}: {one_line(self.result)})"
-
-    def _repr_html_(self) -> str:
-        return scores_html(self.result)
 
 
 @undisturbed()

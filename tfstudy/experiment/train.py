@@ -4,7 +4,6 @@ Runs that differ only in decoding and evaluation are trained once.
 """
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +21,7 @@ from tfstudy.models.base import parameter_count
 from tfstudy.runs.files import command_again, is_archived, write_atomically
 from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.measurement_record import save_measurement, saved_instruments
-from tfstudy.runs.schema import Progress, Resumed, StepsComputed
+from tfstudy.runs.schema import Resumed, StepsComputed
 from tfstudy.runs.store import METRICS, has_result, read_config, read_result
 from tfstudy.runs.studyfile import exists, names_in, read_file
 from tfstudy.runs.writer import RunFolder
@@ -82,9 +81,6 @@ def train(
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint, folder.path)
 
-    def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
-        folder.write_progress(Progress(config.train.steps, step_now, seconds_per_step, step, time.time()))
-
     def tell(line: str) -> None:
         report(line)
         folder.log(line)
@@ -98,12 +94,11 @@ def train(
 
     try:
         if step < config.train.steps:
-            write_progress(step)
             fit(
                 module,
                 training_data(prepared),
                 callbacks=[
-                    TrainingProgress(folder.log, write_progress),
+                    TrainingProgress(folder.log),
                     Checkpoints(folder.checkpoints, folder.run, folder.metrics),
                     *listeners,
                 ],

@@ -11,7 +11,7 @@ import torch._dynamo
 from tfstudy import models, tasks
 from tfstudy.experiment import run
 from tfstudy.launchers.processes import is_server
-from tfstudy.runs.environment import code_digests, commit
+from tfstudy.runs.environment import commit
 
 __all__ = ["lightning", "run", "torch"]
 
@@ -19,7 +19,6 @@ for package in (tasks, models):
     for name in package.built_in():  # a plug-in is imported by the runs that need it
         with contextlib.suppress(Exception):  # a broken file is reported by the runs that need it
             import_module(f"{package.__name__}.{name}")
-code_digests()
 commit()
 if is_server:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # of the runs; the server itself goes on to ignore it

@@ -17,7 +17,7 @@ from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.registry import Registry
 from tfstudy.report.markup import csv_text, json_text
 from tfstudy.report.render import STYLES, Cells, Listing
-from tfstudy.runs.display import first_test_metric
+from tfstudy.runs.display import headline
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
 
@@ -74,7 +74,7 @@ def runs_list(folder: Path) -> Rows:
     for path, settings in zip(paths, labels.of_runs(paths), strict=True):
         status, result = status_and_result(path)
         status = status or RunStatus(path, "unknown")
-        metric = first_test_metric(result) if result and status.state == FINISHED else ""
+        metric = headline(result) if result and status.state == FINISHED else ""
         about = {"path": str(path), "settings": settings, "reason": status.reason}
         rows.append({"state": status.state, "metric": metric, **about})
     return rows

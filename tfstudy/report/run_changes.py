@@ -1,22 +1,21 @@
 """What changed: a run against what its command would give now, and two runs against each other. Without torch."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from tfstudy import models, tasks
+from tfstudy import tasks
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin
-from tfstudy.report.markup import MINUS, listed, number, plural, signed
+from tfstudy.report.markup import MINUS, listed, number, signed
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.display import metric_name
-from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
+from tfstudy.runs.environment import commit, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.schema import Environment
 from tfstudy.runs.status import DIVERGED, FINISHED, RUNNING, RunStatus, run_status
@@ -25,7 +24,7 @@ from tfstudy.tasks.base import fingerprint
 
 OUTDATED, CURRENT, UNFINISHED, UNKNOWN = "outdated", "up to date", "not finished", "unknown"
 STYLES = {OUTDATED: "bold red", CURRENT: "bold green", UNFINISHED: "bold yellow", UNKNOWN: "bold yellow"}
-SHOWN = 12  # changed modules that are listed by name
+SHOWN = 12  # modules that are listed by name
 MACHINE = ("commit", "platform", "device", "threads", "processors", "preloaded")
 UNVERSIONED = "code of the same version changes results by rounding and the order of random draws only"
 Differences = dict[str, tuple[str, str]]  # two values by what differs
@@ -37,16 +36,16 @@ def changes(path: Path, online: bool = False) -> Listing:
     The verdict is up to date, not finished (its settings, data and versions are the same), outdated or unknown.
     """
     run = run_status(path)
-    state, (verdict, reason, found, modules) = _state(path, run), _examined(path, run, online)
+    state, (verdict, reason, found, code) = _state(path, run), _examined(path, run, online)
     line = Text(f"{verdict}: {reason}" if reason else verdict)
     line.stylize(STYLES[verdict], 0, len(verdict))
-    parts = [str(path), f"  {state}", line, *_parts(found, modules, ("then", "now")), *[UNVERSIONED] * bool(modules)]
+    parts = [str(path), f"  {state}", line, *_parts(found, code, ("then", "now")), *[UNVERSIONED] * bool(code)]
     values: dict[str, Any] = {
         "path": str(path),
         "state": state,
         "verdict": verdict,
         "reason": reason,
-        "modules": modules,
+        "code": code,
     }
     values["differences"] = {key: {"then": x, "now": y} for key, (x, y) in found.items()}
     return Listing(parts, (), lambda: values)
@@ -63,7 +62,7 @@ def _state(path: Path, run: RunStatus | None) -> str:
 
 
 def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str, Differences, Sequence[str]]:
-    """Return a verdict, its reason, the values that changed, and the modules whose code did.
+    """Return a verdict, its reason, the values that changed, and whose code did.
 
     Data of the Hugging Face hub, which the config of somebody else may name, are compared only with `online`.
     """
@@ -99,19 +98,16 @@ def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str
     if not found:
         reason = "; ".join(filter(None, ["its settings, data and declared versions have not changed", reason]))
     unchanged = CURRENT if run and run.state in (FINISHED, DIVERGED) else UNFINISHED
-    return OUTDATED if found else unchanged, reason, found, _modules(config, environments)
+    return OUTDATED if found else unchanged, reason, found, _code(config, environments)
 
 
-def _modules(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
-    """Return the modules whose code differs from that of any process that worked on the run."""
-    unused = {f"tfstudy.models.{name}" for name in models.names() if name != config.arch}
-    unused |= {f"tfstudy.tasks.{name}" for name in tasks.names() if name != config.task}
-    entries = chain.from_iterable(entry.syntax_trees.items() for entry in environments)
-    recorded = {(current_name(name), digest) for name, digest in entries}
-    current = {name: code_digest(name) for name, _ in recorded if name not in unused and belongs_to_project(name)}
-    current |= plugin_digests(config.task, config.arch)
-    changed = sorted({name for name, digest in recorded if name in current and current[name] != digest})
-    return [name if current[name] else f"{name} (no longer exists)" for name in changed]
+def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
+    """Return whose code differs from that of a process that worked on the run: tfstudy by its commit, and plug-ins."""
+    now, plugins = commit() or "", plugin_digests(config.task, config.arch)
+    earlier = sorted({entry.commit for entry in environments if entry.commit} - {now})
+    entries = [entry.syntax_trees for entry in environments]
+    changed = [name for name, digest in plugins.items() if any(one.get(name, digest) != digest for one in entries)]
+    return [f"tfstudy (commit {', '.join(map(_short, earlier))}, now {_short(now)})"] * bool(earlier) + changed
 
 
 def difference(a: Path, b: Path) -> Listing:
@@ -122,7 +118,7 @@ def difference(a: Path, b: Path) -> Listing:
     found |= _differing(first.code_versions, second.code_versions, 1, " version")
     found |= _differing(_machine(first), _machine(second))
     digests = second.syntax_trees
-    modules = sorted(name for name, digest in first.syntax_trees.items() if digests.get(name, digest) != digest)
+    code = sorted(name for name, digest in first.syntax_trees.items() if digests.get(name, digest) != digest)
     metrics, why = dict[str, tuple[float, float]](), "the runs have none in common"
     try:
         one, other = _percent(a), _percent(b)
@@ -132,23 +128,22 @@ def difference(a: Path, b: Path) -> Listing:
     heads = ("metrics in percent", "A", "B", f"B {MINUS} A")
     rows = [(name, number(x), number(y), signed(round(y - x, 1) + 0.0)) for name, (x, y) in metrics.items()]
     table = Cells(dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))) if rows else f"metrics: {why}"
-    same = [] if found or modules else ["no difference"]
-    parts = [f"A {a}", f"B {b}", "", *_parts(found, modules, ("A", "B")), *same, "", table]
+    same = [] if found or code else ["no difference"]
+    parts = [f"A {a}", f"B {b}", "", *_parts(found, code, ("A", "B")), *same, "", table]
     values = {
         "a": str(a), "b": str(b),
         "differences": {key: {"a": x, "b": y} for key, (x, y) in found.items()},
-        "modules": modules,
+        "code": code,
         "metrics": {name: {"a": round(x, 1), "b": round(y, 1)} for name, (x, y) in metrics.items()},
     }  # fmt: skip
     return Listing(parts, (), lambda: values)
 
 
-def _parts(differences: Differences, modules: Sequence[str], heads: tuple[str, str]) -> list[Part]:
-    """Return a table of what differs, and a line on the modules that do."""
+def _parts(differences: Differences, code: Sequence[str], heads: tuple[str, str]) -> list[Part]:
+    """Return a table of what differs, and a line on code that does."""
     columns = {"": [*differences]} | dict(zip(heads, map(list, zip(*differences.values(), strict=True)), strict=False))
     table = [Cells(columns, left=columns, folded=frozenset(columns))] if differences else []
-    count = f"the code of {plural(len(modules), 'module')} differs"
-    return [*table, *([f"{count}: {listed(modules, SHOWN)}"] if modules else [])]
+    return [*table, *([f"the code differs: {listed(code, SHOWN)}"] if code else [])]
 
 
 def _percent(path: Path) -> dict[str, float]:
@@ -157,9 +152,12 @@ def _percent(path: Path) -> dict[str, float]:
 
 
 def _machine(environment: Environment) -> dict[str, Any]:
-    whole = environment.commit or ""
-    commit = whole[:8] + "+" * whole.endswith("+")
-    return {name: getattr(environment, name) or "-" for name in MACHINE} | {"commit": commit} | environment.versions
+    own = {"commit": _short(environment.commit or "")} | environment.versions
+    return {name: getattr(environment, name) or "-" for name in MACHINE} | own
+
+
+def _short(commit: str) -> str:
+    return commit[:8] + "+" * commit.endswith("+")
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], missing: object = "-", of: str = "") -> Differences:

@@ -1,11 +1,8 @@
-"""Results as text and HTML, for the interpreter and for notebooks, and the names of metrics as people read them."""
+"""Results as a line of text, and the names of metrics as people read them."""
 
-import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import pandas
-
     from tfstudy.runs.schema import Result, Slice
 
 METRIC_NAMES = {  # in tables and in configs/published.csv
@@ -45,35 +42,7 @@ def first_metric(scores: "Slice") -> str:
     return f"{metric_name(name)} {percent_of(scores.metrics[name])} %" if name else ""
 
 
-def first_test_metric(result: "Result") -> str:
-    """Return `exact match 13.1 %`, the first metric of the first test set; empty if nothing was measured."""
-    tests = [scores for scores in result.splits.values() if scores.role == "test" and scores.n]
-    return first_metric(tests[0]) if tests else ""
-
-
 def headline(result: "Result") -> str:
     """Return the first metric of the first test set, or the status if nothing was measured."""
-    return (first_test_metric(result) if result.status == "finished" else "") or result.status
-
-
-def scores_frame(result: "Result") -> "pandas.DataFrame":
-    """Return the number of examples and each metric in percent as text: a column for each split."""
-    import pandas
-
-    columns = {
-        split: {"examples": f"{scores.n:,}"} | {metric_name(k): percent_of(v) for k, v in scores.metrics.items()}
-        for split, scores in result.splits.items()
-    }
-    return pandas.DataFrame(columns).fillna("")
-
-
-def scores_text(result: "Result") -> str:
-    """Return the line of a result over its metrics in percent."""
-    return "\n".join([one_line(result), *([scores_frame(result).to_string()] if result.splits else [])])
-
-
-def scores_html(result: "Result") -> str:
-    """Return the same as HTML."""
-    reason = f" ({result.reason})" if result.reason else ""
-    table = scores_frame(result).to_html(border=0) if result.splits else ""
-    return f"<p>{html.escape(one_line(result) + reason)}</p>{table}"
+    tests = [scores for scores in result.splits.values() if scores.role == "test" and scores.n]
+    return (first_metric(tests[0]) if tests and result.status == "finished" else "") or result.status

@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -165,27 +164,15 @@ def is_archived(path: Path) -> bool:
     return ".old-" in path.name
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """Give a file a second name, which may exist already; copy it where the file system has no links."""
-    part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
-    try:
-        os.link(source, part)
-    except OSError:
-        shutil.copyfile(source, part)
-    os.replace(part, target)
-
-
-def write_atomically(path: Path, content: bytes | memoryview, durable: bool = True) -> None:
-    """Write a file such that it appears complete or not at all; `durable` waits until it is on the disk."""
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
+    """Write a file such that it appears complete or not at all, and is on the disk afterwards."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     try:
         with naming(path), part.open("wb") as file:
             file.write(content)
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Find studies and runs by name. Imports no torch."""
 
-import heapq
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,14 +8,14 @@ from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.store import has_weights, is_finished
-from tfstudy.runs.studyfile import exists, packed_runs, zip_names
+from tfstudy.runs.studyfile import NAME, exists, packed_runs
 
 LONGEST = 200  # characters of a path that a message quotes
 SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
 PERFORMANCE = "performance"  # that of the measurements of `tfstudy bench`
 NO_STUDIES = (TUNING, PERFORMANCE)
-STARTED = ("config.yaml", "result.json", "events.jsonl")  # a run folder has at least one of these files
+STARTED = {"config.yaml", "result.json", "events.jsonl"}  # a run folder has at least one of these files
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH[/SEED] such as first/lstm or "
     "scan-length/lstm/s3 (`tfstudy list runs`)"
@@ -34,11 +33,8 @@ def check_results_folder(root: Path) -> None:
 
 def studies(root: Path) -> list[str]:
     """The names of the studies in a folder of results, without trials of searches and measurements of speed."""
-    try:
-        names = (entry.name for entry in os.scandir(root) if _leads_to_folder(entry))
-        return sorted(name for name in names if not name.startswith(".") and name not in NO_STUDIES)
-    except OSError:
-        return []
+    names = [path.name for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    return sorted(name for name in names if not name.startswith(".") and name not in NO_STUDIES)
 
 
 def find_study(root: Path, name: str) -> Path:
@@ -92,37 +88,18 @@ def find_runs(root: Path) -> Iterator[Path]:
     A packed run has the path that its folder had. A link directly in `root`, as to a study, is followed; links further
     inside are not.
     """
-    return _merged(_find_runs(root, follow_links=True), packed_runs(root))
-
-
-def _merged(folders: Iterator[Path], packed: list[Path]) -> Iterator[Path]:
-    packed.sort(key=lambda path: path.parts)
-    return heapq.merge(folders, packed, key=lambda path: path.parts) if packed else folders
-
-
-def _find_runs(root: Path, follow_links: bool = False) -> Iterator[Path]:
-    if RUN.fullmatch(root.name) and any(os.path.lexists(f"{root}/{name}") for name in STARTED):
-        if not is_archived(root):
-            yield root
-        return  # a run contains no other run
-    try:
-        with os.scandir(root) as folder:
-            entries = sorted(folder, key=lambda entry: entry.name)
-    except OSError:
-        return
-    if not is_archived(root) and any(entry.name in STARTED for entry in entries):
-        yield root
-    for entry in entries:
-        if not entry.name.startswith(".") and entry.name not in NO_STUDIES and _leads_to_folder(entry, follow_links):
-            inner = root / entry.name
-            yield from _merged(_find_runs(inner), packed_runs(inner, within=False) if zip_names(inner) else [])
-
-
-def _leads_to_folder(entry: os.DirEntry[str], follow_links: bool = True) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=follow_links)
-    except OSError:  # a link to itself
-        return False
+    found = set(packed_runs(root))
+    for top in (root, *(root / name for name in studies(root) if (root / name).is_symlink())):
+        for folder, names, files in os.walk(top):
+            path = Path(folder)
+            if not is_archived(path) and not STARTED.isdisjoint([*names, *files]):
+                found.add(path)
+            if RUN.fullmatch(path.name):
+                names.clear()
+            elif any(map(NAME.fullmatch, files)):
+                found.update(packed_runs(path))
+            names[:] = [name for name in names if not name.startswith(".") and name not in NO_STUDIES]
+    return iter(sorted(found, key=lambda path: path.parts))
 
 
 def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
@@ -141,7 +118,7 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
         [copies] = by_name.values()
         return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
     if by_name:
-        shown = [f"  {_unambiguous(root, copies[0], runs)}" for copies in list(by_name.values())[:SHOWN]]
+        shown = [f"  {copies[0].relative_to(root)}" for copies in list(by_name.values())[:SHOWN]]
         more = [f"  ... and {len(by_name) - SHOWN} more"] if len(by_name) > SHOWN else []
         message = f"{quoted(text, LONGEST)} matches {len(by_name)} runs; name one of them:"
         raise UserError("\n".join([message, *shown, *more]))
@@ -166,12 +143,7 @@ def _matching(root: Path, runs: Sequence[Path], words: Sequence[str]) -> dict[st
 
 
 def _names(path: Path) -> list[str]:
-    """Names of a run, from the shortest to the longest; the last one has no other run of another hash."""
+    """Names of a run that a user may have meant, from the shortest to the longest."""
     study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
     short, long, seed = f"{study}/{arch}", f"{study}/{experiment}/{arch}", name.partition("-")[0]
     return [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]
-
-
-def _unambiguous(root: Path, path: Path, runs: Sequence[Path]) -> str:
-    """The shortest of the names of a run that no other run has; its path if there is none."""
-    return next((name for name in _names(path) if len(_matching(root, runs, name.split("/"))) == 1), str(path))

@@ -18,7 +18,7 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import broken_because, has_result
-from tfstudy.runs.studyfile import NAME, PLAN, PLANS, StudyZip, locate, packed_in, run_within, study_zips
+from tfstudy.runs.studyfile import DEPTH, NAME, PLAN, PLANS, StudyZip, locate, packed_in, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
@@ -54,7 +54,8 @@ def pack_study(study: Path, without: Sequence[str] = ()) -> Packed:
                 removed += _remove(study, path, zips, without)
             except BusyError:
                 kept.append((path, "running"))
-        _remove_leftovers(study)
+        for leftover in study.glob(f"*/*/.s*{REMOVED}"):  # of an interrupted process
+            shutil.rmtree(leftover)
         return Packed(file, len(new), removed, kept)
 
 
@@ -88,7 +89,7 @@ def _one_process(study: Path) -> Iterator[None]:
 def _not_to_pack(study: Path, run: Path) -> str:
     """Why a run folder stays as it is; empty if it can be packed."""
     name = str(run.relative_to(study))
-    if run_within(name) != name or not name.isprintable() or "\\" in name:
+    if len(run.relative_to(study).parts) != DEPTH or not name.isprintable() or "\\" in name:
         return "its path is not that of a run in a study"
     if any(parent.is_symlink() for parent in (run, *run.parents) if study in parent.parents):
         return "it is reached through a link"
@@ -99,32 +100,28 @@ def _not_to_pack(study: Path, run: Path) -> str:
     return broken_because(run)
 
 
-def _files(run: Path, without: Sequence[str]) -> dict[str, Path]:
-    """The files of a run folder to pack, by their paths within it, sorted."""
-    files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
-    kept = (name for name, path in files.items() if not path.name.startswith("."))  # but locks and incomplete files
-    return {name: files[name] for name in kept if name.split("/")[0] not in without}
-
-
-def _plans(study: Path) -> list[Path]:
-    """The plans in the folder of a study, sorted."""
-    found = (path for path in sorted((study / PLANS).glob("*")) if path.is_file() and not path.is_symlink())
-    return [path for path in found if PLAN.fullmatch(f"{PLANS}/{path.name}")]
+def _contents(study: Path, run: Path, without: Sequence[str]) -> dict[str, bytes]:
+    """The files of a run folder to pack, by their paths within the study, without locks and incomplete files."""
+    files = (path for path in sorted(run.rglob("*")) if path.is_file() and not path.name.startswith("."))
+    kept = (path for path in files if path.relative_to(run).parts[0] not in without)
+    return {str(path.relative_to(study)): path.read_bytes() for path in kept}
 
 
 def _is_packed(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
     """Whether the newest zip file with this run has the same files, but for those that are left out."""
     name = str(run.relative_to(study))
-    newest = next((one for one in zips if name in one.runs), None)
-    return bool(newest and _same(run, name, newest, without))
-
-
-def _same(run: Path, name: str, one: StudyZip, without: Sequence[str]) -> bool:
-    files = _files(run, without)
-    members = {member[len(name) + 1 :] for member in one.runs[name]}
-    if {member for member in members if member.split("/")[0] not in without} != set(files):
+    if not (newest := next((one for one in zips if name in one.runs), None)):
         return False
-    return all(one.read(f"{name}/{file}") == path.read_bytes() for file, path in files.items())
+    members = [member for member in newest.runs[name] if member.split("/")[DEPTH] not in without]
+    found = _contents(study, run, without)
+    return found.keys() == {*members} and all(newest.read(member) == found[member] for member in members)
+
+
+def _plans(study: Path) -> dict[str, bytes]:
+    """The plans in the folder of a study, by their paths within it."""
+    found = {f"{PLANS}/{path.name}": path for path in sorted((study / PLANS).glob("*.json"))}
+    plain = {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
+    return {name: path.read_bytes() for name, path in plain.items() if PLAN.fullmatch(name)}
 
 
 def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Path:
@@ -135,16 +132,16 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
     try:
         with part.open("wb") as file:
             with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-                files = [file for run in sorted(runs) for file in _files(run, without).values()]
-                for source in (*_plans(study), *files):
-                    member = ZipInfo(str(source.relative_to(study)), FIRST_TIME)
-                    member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
-                    archive.writestr(member, source.read_bytes(), ZIP_DEFLATED, 9)
+                for contents in (_plans(study), *(_contents(study, run, without) for run in sorted(runs))):
+                    for name, content in contents.items():
+                        member = ZipInfo(name, FIRST_TIME)
+                        member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
+                        archive.writestr(member, content, ZIP_DEFLATED, 9)
             file.flush()
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # so that it is read from the disk
         written = StudyZip(part)
-        if changed := [run for run in runs if not _same(run, str(run.relative_to(study)), written, without)]:
+        if changed := [run for run in runs if not _is_packed(study, run, [written], without)]:
             raise UserError(f"{changed[0]} changed while it was packed; nothing was packed")
         part.rename(path)
         os.sync()
@@ -159,8 +156,7 @@ def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[
         if not _is_packed(study, run, zips, without):
             return False
         removed = run.with_name(f".{run.name}{REMOVED}")
-        if removed.exists():
-            shutil.rmtree(removed)
+        shutil.rmtree(removed, ignore_errors=True)  # of an interrupted process
         run.rename(removed)
     shutil.rmtree(removed)
     for folder in run.parents:
@@ -169,11 +165,3 @@ def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[
         with suppress(OSError):
             folder.rmdir()
     return True
-
-
-def _remove_leftovers(study: Path) -> None:
-    """Remove the folders that an interrupted process left behind."""
-    for folder, names, _ in os.walk(study):
-        for name in names:
-            if name.startswith(".s") and name.endswith(REMOVED):
-                shutil.rmtree(os.path.join(folder, name))

@@ -8,11 +8,10 @@ result.json               `Result`, written last: a run with a result is finishe
 train.log                 the output of the run's processes
 weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
 instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (`tfstudy measure --save`)
-.progress                 `Progress` of an unfinished run, replaced every few seconds
 .lock                     locked while a process works on the run
 
-`result.json` holds the sha256 of the config, the events, the metrics and the predictions. It, each event, `.progress`
-and measurements end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
+`result.json` holds the sha256 of the config, the events, the metrics and the predictions. It, each event and each
+measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
 from functools import lru_cache
@@ -20,7 +19,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
-from tfstudy.runs.display import first_metric, one_line, scores_html, scores_text
+from tfstudy.runs.display import first_metric, one_line
 
 FORMAT = 3  # of result.json; `tfstudy.runs.old_records` reads format 2
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
@@ -116,7 +115,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """`result.json`: what a finished run is, and what it measured.
 
-    It is a line in the interpreter, a table of its metrics if printed, and the same as HTML in a notebook.
+    In the interpreter and in notebooks it is a line with the first metric of each test set.
     """
 
     format: int = FORMAT
@@ -161,12 +160,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Result({one_line(self)})"
 
-    def __str__(self) -> str:
-        return scores_text(self)
-
-    def _repr_html_(self) -> str:
-        return scores_html(self)
-
     @property
     def seconds(self) -> float:
         """Seconds of training and evaluation; without training if the weights were copied from another run."""
@@ -188,7 +181,7 @@ class Environment(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     data: str = ""  # fingerprint
     code_versions: dict[str, int] = {}
-    syntax_trees: dict[str, str] = {}  # digest of each module
+    syntax_trees: dict[str, str] = {}  # digests of the code of plug-ins; of all modules in records of older code
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="event", kw_only=True, omit_defaults=True):
@@ -249,16 +242,6 @@ class Finished(Event, frozen=True, tag="finished"):
 
 
 AnyEvent = Started | StepsComputed | Resumed | ReadTest | Scored | Failed | Finished
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """`.progress`: how far an unfinished run is. A killed process leaves its last report behind."""
-
-    steps: Count  # planned
-    step: Count = 0
-    seconds_per_step: Seconds | None = None  # of this process; None before the first measurement
-    resumed_after: Count = 0  # the step of the checkpoint that this process started from
-    updated: float = 0.0  # when this was written: seconds since 1970
 
 
 class Prediction(msgspec.Struct, frozen=True):

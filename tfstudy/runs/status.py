@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tfstudy.config.trees import flat_yaml
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BrokenError, is_locked
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.schema import Progress, Result
-from tfstudy.runs.store import UNREADABLE, failure_of, last_lines, open_run, read_progress
+from tfstudy.runs.schema import Result, Resumed, Started
+from tfstudy.runs.store import METRICS, UNREADABLE, Run, failure_of, last_lines, last_step, open_run
 from tfstudy.runs.studyfile import PLANS, read_file, study_zips
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
@@ -43,7 +44,7 @@ class RunStatus(NamedTuple):
     state: str
     ended: float | None = None  # when it finished, in seconds since 1970; None if that is not recorded
     seconds: float = 0.0  # of training and evaluation, if it finished
-    step: int = 0  # as last reported
+    step: int = 0  # of its last metrics
     steps: int = 0  # planned; 0 if unknown
     seconds_left: float | None = None  # of training, if it is running and its speed is known
     reason: str = ""  # of a failure
@@ -88,21 +89,30 @@ def status_and_result(path: Path) -> tuple[RunStatus | None, Result | None]:
             ended = datetime.fromisoformat(result.finished).timestamp()
         state, seconds, step = result.status, result.seconds, result.step
         return RunStatus(path, state, ended, seconds, step, step, task=result.task), result
-    progress = read_progress(path) or Progress(steps=0)
-    status = RunStatus(path, INTERRUPTED, step=progress.step, steps=progress.steps)
+    step = last_step(path)
+    steps = flat_yaml(run.config).get("train.steps")
+    status = RunStatus(path, INTERRUPTED, step=step, steps=steps if isinstance(steps, int) else 0)
     if is_locked(path):
-        return status._replace(state=RUNNING, seconds_left=seconds_left(progress)), None
+        return status._replace(state=RUNNING, seconds_left=seconds_left(status, run)), None
     if failure := run.broken or failure_of(run):
         return status._replace(state=FAILED, reason=str(failure)), None
     return (status if run.config else None), None
 
 
-def seconds_left(progress: Progress) -> float | None:
-    """Seconds until training ends, at the speed of the process that trains; None if that is unknown."""
-    if progress.seconds_per_step is None:
+def seconds_left(status: RunStatus, run: Run) -> float | None:
+    """Seconds until training ends, at the speed at which the process has written metrics; None before it has."""
+    start, first = 0.0, 0
+    for event in run.events:
+        if isinstance(event, Started):
+            with suppress(ValueError):
+                start, first = datetime.fromisoformat(event.time).timestamp(), 0
+        elif isinstance(event, Resumed):
+            first = event.step
+    if not start or status.step <= first:
         return None
-    seconds = (progress.steps - progress.step) * progress.seconds_per_step
-    return max(0.0, seconds - (time.time() - progress.updated))
+    written = (status.path / METRICS).stat().st_mtime
+    seconds = (status.steps - status.step) * (written - start) / (status.step - first)
+    return max(0.0, seconds - (time.time() - written))
 
 
 def log_text(path: Path) -> str:

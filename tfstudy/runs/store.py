@@ -37,7 +37,6 @@ from tfstudy.runs.schema import (
     Environment,
     Failed,
     Prediction,
-    Progress,
     ReadTest,
     Result,
     Started,
@@ -46,7 +45,7 @@ from tfstudy.runs.schema import (
 from tfstudy.runs.studyfile import PACKED_WITHOUT, exists, packed_in, read_file
 
 T = TypeVar("T")
-CONFIG, METRICS, EVENTS, RESULT, PROGRESS = "config.yaml", "metrics.csv", "events.jsonl", "result.json", ".progress"
+CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
 DIGESTED = (CONFIG, EVENTS, METRICS, *TASK_FILES)  # files whose sha256 a result has
 OWNER = re.compile(rb"# tfstudy run ([^\n]{1,65})")  # the hash of the run in the first line of its config.yaml
@@ -60,7 +59,6 @@ METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a RecursionError: too deeply nested
 RESULTS = msgspec.json.Decoder(Result)
 EVENT = msgspec.json.Decoder(AnyEvent)
-PROGRESSES = msgspec.json.Decoder(Progress)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
@@ -227,12 +225,14 @@ def failure_of(run: Run) -> Failed | None:
     return ends[-1] if ends and isinstance(ends[-1], Failed) and not run.result else None
 
 
-def read_progress(path: Path) -> Progress | None:
-    """How far an unfinished run is, as it last reported it; None without a report that can be read."""
+def last_step(path: Path) -> int:
+    """The last step in the metrics of a run, finished or not; 0 before the first one."""
     try:
-        return PROGRESSES.decode(unsealed(read_bytes(path / PROGRESS), path / PROGRESS))
-    except (BrokenError, *UNREADABLE):
-        return None
+        *_, row, _ = [b"", *read_bytes(path / METRICS).rsplit(b"\n", 2)]
+    except BrokenError:
+        return 0
+    found = METRIC_ROW.fullmatch(row.decode(errors="replace"))
+    return int(found[1]) if found else 0
 
 
 def read_predictions(path: Path, split: str) -> list[Prediction]:

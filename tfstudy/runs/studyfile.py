@@ -1,9 +1,9 @@
 """Read the files of run folders, from folders or from the zip files of their study. Imports no torch.
 
 A study may have zip files beside its run folders: `runs.zip`, `runs-2.zip` and so on, as `tfstudy pack` writes them.
-They hold run folders by their paths within the study, and the plans of its grids. A packed run keeps the path that its
-folder had, and the functions of this module read both. A folder hides a packed run of the same path, and a later zip
-file an earlier one.
+They hold run folders by their paths within the study, EXPERIMENT/ARCHITECTURE/RUN, and the plans of its grids. A packed
+run keeps the path that its folder had, and the functions of this module read both. A folder hides a packed run of the
+same path, and a later zip file an earlier one.
 
 A zip file may come from somebody else: one with members that no `tfstudy pack` writes is left out as a whole.
 """
@@ -11,10 +11,10 @@ A zip file may come from somebody else: one with members that no `tfstudy pack` 
 import os
 import re
 import sys
-import time
 import zlib
+from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError, quoted
@@ -24,8 +24,7 @@ PLANS = ".plans"  # the folder of a study with the runs and contrasts that its g
 PLAN = re.compile(rf"{re.escape(PLANS)}/[0-9a-f]{{8}}\.json")
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
 MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
-MAX_DEPTH = 8  # of a file in a study: EXPERIMENT/ARCHITECTURE/RUN/predictions/FILE has 5
-SETTLED = 1.0  # seconds after which a change of a folder has another time than the one before
+DEPTH = 3  # names in the path of a run folder within its study
 PACKED_WITHOUT = "packed without predictions"
 
 
@@ -44,26 +43,26 @@ class StudyZip:
         self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
         self.plans: list[str] = []  # names of the members that are plans
         for info in members:
-            self._add(info)
+            if problem := self._problem(info):
+                raise BrokenError(path, f"member {quoted(info.filename)} {problem}")
+            self.members[info.filename] = info
+            if PLAN.fullmatch(info.filename):
+                self.plans.append(info.filename)
+            else:
+                self.runs.setdefault(run_of(info.filename), []).append(info.filename)
         if sum(info.file_size for info in members) > MAX_EXPANSION * path.stat().st_size:
             raise BrokenError(path, f"it unpacks to more than {MAX_EXPANSION} times its size")
 
-    def _add(self, info: ZipInfo) -> None:
-        name = info.filename
-        run = run_within(name)
-        problem = ""
+    def _problem(self, info: ZipInfo) -> str:
+        """Why no `tfstudy pack` wrote this member; empty if it may have."""
+        name, parts = info.filename, info.filename.split("/")
         if name != info.orig_filename or "\\" in name or not name.isprintable() or len(name) > 1000:
-            problem = "has an unusual name"
-        elif str(PurePosixPath(name)) != name or name.startswith("/") or ".." in name.split("/"):
-            problem = "has a path that does not lead into the study"
-        elif not PLAN.fullmatch(name) and run in ("", name):
-            problem = "is neither in a run folder nor a plan"
-        elif name in self.members:
-            problem = "occurs twice"
-        if problem:
-            raise BrokenError(self.path, f"member {quoted(name)} {problem}")
-        self.members[name] = info
-        (self.runs.setdefault(run, []) if run else self.plans).append(name)
+            return "has an unusual name"
+        if not {"", ".", ".."}.isdisjoint(parts):
+            return "has a path that does not lead into the study"
+        if not PLAN.fullmatch(name) and (len(parts) <= DEPTH or not RUN.fullmatch(parts[DEPTH - 1])):
+            return "is neither in a run folder nor a plan"
+        return "occurs twice" if name in self.members else ""
 
     def read(self, name: str, limit: int = 1 << 30) -> bytes:
         """The content of a member; `BrokenError` if it is damaged or longer than `limit` bytes."""
@@ -77,11 +76,9 @@ class StudyZip:
             raise BrokenError(name, f"in {self.path}: {reason}") from None
 
 
-def run_within(name: str) -> str:
-    """The path of the run folder in the path of a file within its study; empty without one."""
-    parts = name.split("/")
-    number = next((number for number, part in enumerate(parts, 1) if RUN.fullmatch(part)), 0)
-    return "/".join(parts[:number])
+def run_of(name: str) -> str:
+    """The path of the run folder in the path of a file within its study."""
+    return "/".join(name.split("/")[:DEPTH])
 
 
 @lru_cache(maxsize=256)
@@ -94,32 +91,7 @@ def _opened(path: Path, about: tuple[int, ...]) -> StudyZip | BrokenError:
         return error
 
 
-LISTED: dict[str, tuple[int, list[str]]] = {}  # names of the zip files of a folder, with the time of its last change
-
-
-def forget() -> None:
-    """Forget all zip files: a process that was forked would share their positions of reading with its parent."""
-    LISTED.clear()
-    _opened.cache_clear()
-
-
-os.register_at_fork(after_in_child=forget)
-
-
-def zip_names(folder: str | Path) -> list[str]:
-    """The names of the zip files with runs in the folder of a study, the newest first."""
-    folder = str(folder)
-    try:
-        changed = os.stat(folder).st_mtime_ns
-        if folder in LISTED and LISTED[folder][0] == changed:
-            return LISTED[folder][1]
-        found = {int(match["number"] or 1): match[0] for name in os.listdir(folder) if (match := NAME.fullmatch(name))}
-    except OSError:
-        return []
-    names = [found[number] for number in sorted(found, reverse=True)]
-    if time.time() - changed / 1e9 > SETTLED:
-        LISTED[folder] = changed, names
-    return names
+os.register_at_fork(after_in_child=_opened.cache_clear)  # parent and child would share their positions of reading
 
 
 def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
@@ -127,9 +99,11 @@ def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
 
     With `strict`, `UserError` if one of them can't be read.
     """
-    zips = []
-    for name in zip_names(folder):
-        path = Path(folder, name)
+    zips, found = [], {}
+    with suppress(OSError):
+        found = {int(match["number"] or 1): match[0] for name in os.listdir(folder) if (match := NAME.fullmatch(name))}
+    for number in sorted(found, reverse=True):
+        path = Path(folder, found[number])
         try:
             about = path.stat()
         except OSError:
@@ -143,22 +117,21 @@ def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
 
 
 def locate(path: str | Path) -> tuple[StudyZip, str] | None:
-    """The zip file that holds the run of a file or of a run folder, and the path within the study."""
+    """The zip file that holds the run of a file or of a run folder, and the path within the study.
+
+    None if the run has a folder, or if there is no such run.
+    """
     parts = str(path).split("/")
-    for depth in range(len(parts) - 1, max(-1, len(parts) - 1 - MAX_DEPTH), -1):
-        folder = "/".join(parts[:depth]) or ("/" if depth else ".")
-        if zip_names(folder):
-            name = "/".join(parts[depth:])
-            run = run_within(name)
-            for one in study_zips(folder) if run else ():
-                if run in one.runs:
-                    return None if os.path.isdir(f"{folder}/{run}") else (one, name)
-    return None
+    last = next((at for at in range(len(parts) - 1, DEPTH - 2, -1) if RUN.fullmatch(parts[at])), None)
+    if last is None or os.path.isdir("/".join(parts[: last + 1])):
+        return None
+    study, name = parts[: last + 1 - DEPTH], "/".join(parts[last + 1 - DEPTH :])
+    return next(((one, name) for one in study_zips("/".join(study) or ".") if run_of(name) in one.runs), None)
 
 
 def packed_in(run: str | Path) -> Path | None:
     """The zip file that holds this run; None if it has a folder, or if there is no such run."""
-    found = None if os.path.isdir(run) else locate(run)
+    found = locate(run)
     return found[0].path if found else None
 
 
@@ -179,25 +152,23 @@ def exists(path: str | Path) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of the files and folders in a folder, also of packed ones, sorted."""
-    try:
-        return sorted({*os.listdir(folder), *(run.relative_to(folder).parts[0] for run in packed_runs(folder))})
-    except OSError:
-        found = locate(folder)
-    if not found:
-        return sorted({run.relative_to(folder).parts[0] for run in packed_runs(folder)})
-    one, name = found
-    members = (member for member in one.runs[run_within(name)] if member.startswith(f"{name}/"))
-    return sorted({member[len(name) + 1 :].split("/")[0] for member in members})
+    """The names of the files and folders in a run folder, or in the folder of its architecture, sorted."""
+    names: set[str] = set()
+    if found := locate(folder):
+        one, name = found
+        inside = (member for member in one.runs[run_of(name)] if member.startswith(f"{name}/"))
+        names |= {member[len(name) + 1 :].split("/")[0] for member in inside}
+    else:
+        names |= {run.relative_to(folder).parts[0] for run in packed_runs(folder)}
+    with suppress(OSError):
+        names |= {*os.listdir(folder)}
+    return sorted(names)
 
 
-def packed_runs(folder: Path, within: bool = True) -> list[Path]:
-    """The packed runs of a study without those that have a folder.
-
-    With `within`, the folder may also be one within a study, such as that of an architecture, or of a run.
-    """
+def packed_runs(folder: Path) -> list[Path]:
+    """The packed runs of a study, or of a folder within it, without those that have a folder."""
     runs: dict[Path, None] = {}
-    for study in (folder, *folder.parents[: within * (MAX_DEPTH - 1)]):
+    for study in (folder, *folder.parents[:DEPTH]):
         start = "" if study == folder else f"{folder.relative_to(study)}/"
         for one in study_zips(study):
             runs |= dict.fromkeys(study / name for name in one.runs if f"{name}/".startswith(start))

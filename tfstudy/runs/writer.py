@@ -18,6 +18,7 @@ from tfstudy.runs.files import (
     archive_name,
     check_writable,
     digest_of,
+    has_study,
     locked,
     naming,
     sealed,
@@ -32,7 +33,6 @@ from tfstudy.runs.schema import (
     Failed,
     Finished,
     Prediction,
-    Progress,
     ReadTest,
     Result,
     Started,
@@ -43,7 +43,6 @@ from tfstudy.runs.store import (
     EVENTS,
     MAX_CONFIG,
     METRICS,
-    PROGRESS,
     RESULT,
     has_result,
     is_finished,
@@ -53,7 +52,7 @@ from tfstudy.runs.store import (
     read_result,
     read_test_reads,
 )
-from tfstudy.runs.studyfile import MAX_DEPTH, check_unpacked, study_zips
+from tfstudy.runs.studyfile import check_unpacked, study_zips
 
 
 class RunFolder:
@@ -75,7 +74,7 @@ class RunFolder:
 
     def record(self, *events: AnyEvent) -> None:
         """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
-        result = open_run(self.path).result
+        result = check_addable(self.path)
         add_events(self.path, *(msgspec.structs.replace(event, time=utc_now()) for event in events))
         if result:
             self.write_result(result)
@@ -93,7 +92,6 @@ class RunFolder:
         reads = [ReadTest(split=name, reason="run", time=now) for name in tests]
         add_events(self.path, *reads, Finished(status=result.status, time=now))
         self.write_result(msgspec.structs.replace(result, test_reads=self.test_reads()))
-        (self.path / PROGRESS).unlink(missing_ok=True)
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
 
     def write_result(self, result: Result) -> None:
@@ -107,10 +105,6 @@ class RunFolder:
         digests = {name: digest_of(content) for name, content in files.items()}
         result = msgspec.structs.replace(result, files=digests, events_size=len(files[EVENTS]))
         write_atomically(self.path / RESULT, sealed(result))
-
-    def write_progress(self, progress: Progress) -> None:
-        """Replace `.progress`. It is written often and nothing depends on it, so it is not forced to the disk."""
-        write_atomically(self.path / PROGRESS, sealed(progress), durable=False)
 
     def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> str:
         """Write all predictions of a split; the same ones give the same bytes. Return the sha256 of the file."""
@@ -147,8 +141,8 @@ def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool =
     edited, if it is broken or packed, or if a zip file of the study, which may have the run, can't be read.
     """
     check_unpacked(path)
-    for parent in path.parents[:MAX_DEPTH]:
-        study_zips(parent, strict=True)
+    if has_study(path):
+        study_zips(path.parents[2], strict=True)
     check_writable(path)
     with ExitStack() as stack:
         try:
@@ -161,7 +155,6 @@ def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool =
         folder = RunFolder(path, identity.hash)
         _check_config(folder, config)
         _check_sound(folder)
-        _modernise(path)
         yield folder
 
 
@@ -194,15 +187,15 @@ def _check_sound(folder: RunFolder) -> None:
         raise UserError(f"{path}: {error}; a restart archives the run and starts again{more}")
 
 
-def _modernise(path: Path) -> None:
-    """Rewrite a record of older code in today's format, before it is added to. The old files are not read any more."""
-    if (path / EVENTS).exists() or not (run := open_run(path)).events:
-        return
-    add_events(path, *run.events)
-    if run.result:
-        for file in (path / "instruments").glob("*.json"):
-            write_atomically(file, sealed(msgspec.json.decode(read_bytes(file))))
-        RunFolder(path, run.result.run).write_result(msgspec.structs.replace(run.result, format=FORMAT))
+def check_addable(path: Path) -> Result | None:
+    """Return the result of a run; `UserError` if nothing is added to its record, packed or written by older code."""
+    check_unpacked(path)
+    result = open_run(path).result
+    if result and result.format != FORMAT:
+        raise UserError(
+            f"{path} was recorded by older code, and nothing is added to its record; a restart runs it again"
+        )
+    return result
 
 
 def archive(path: Path) -> Path:
@@ -231,5 +224,4 @@ def write_failure(path: Path, reason: str, attempts: int) -> None:
     """Record why a run was given up, with the last lines of its log."""
     check_writable(path)
     path.mkdir(parents=True, exist_ok=True)
-    _modernise(path)
     add_events(path, Failed(reason=reason, attempts=attempts, log=last_lines(path), time=utc_now()))

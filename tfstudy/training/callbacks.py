@@ -10,20 +10,14 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from tfstudy.data.encoding import Batch
-from tfstudy.runs.files import link_or_copy
 from tfstudy.training import checkpoints as files
 from tfstudy.training.checkpoints import BEST, LAST, PREVIOUS
 from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.progress_display import ProgressDisplay
 
-REPORT_INTERVAL = 2.0  # seconds between two reports
-
 
 class TrainingProgress(Callback):
     """Shows step, loss, target tokens per second and time left, and passes a line per validation to `log`.
-
-    `report(step, seconds_per_step)` is called after every validation and every two seconds; the seconds are those of
-    this process, validation included. Only the first process of a run shows, logs and reports.
 
     Its state in a checkpoint holds the seconds of training and the target tokens since the start of the run, and the
     peak memory in MiB.
@@ -31,16 +25,12 @@ class TrainingProgress(Callback):
 
     state_key = "progress"
 
-    def __init__(
-        self,
-        log: Callable[[str], None] = lambda line: None,
-        report: Callable[[int, float], None] = lambda step, seconds: None,
-    ) -> None:
-        self._log, self._report = log, report
-        self._display: ProgressDisplay | None = None  # in the first process
+    def __init__(self, log: Callable[[str], None] = lambda line: None) -> None:
+        self._log = log
+        self._display: ProgressDisplay | None = None  # before training starts
         self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes
-        self._started = self._reported = self._tokens = 0.0
-        self._first_step = self._splits = 0
+        self._started = self._tokens = 0.0
+        self._splits = 0
         self._validated = -1  # the step of the last validation
         self._peak: Callable[[], float] = lambda: 0.0
 
@@ -56,8 +46,7 @@ class TrainingProgress(Callback):
         self._previous = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._started = self._reported = time.monotonic()
-        self._first_step, device = trainer.global_step, pl_module.device
+        self._started, device = time.monotonic(), pl_module.device
         reset_peak(device)
         self._peak = lambda: peak_mib(device)
         self._display = ProgressDisplay("training", trainer.max_steps, "steps", trainer.global_step)
@@ -79,8 +68,6 @@ class TrainingProgress(Callback):
         if self._display.due():
             loss = float(outputs["loss"])  # waits for the device, at most five times a second
             self._display.update(trainer.global_step, f"loss {loss:.4f}, {self._speed():,.0f} tokens/s")
-        if time.monotonic() - self._reported >= REPORT_INTERVAL:
-            self._report_now(trainer.global_step)
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, batch_idx: int, _: int = 0
@@ -99,12 +86,6 @@ class TrainingProgress(Callback):
         metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in metrics.items())
         self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
-        self._report_now(trainer.global_step)
-
-    def _report_now(self, step: int) -> None:
-        self._reported = time.monotonic()
-        if step > self._first_step:
-            self._report(step, (self._reported - self._started) / (step - self._first_step))
 
     def _speed(self) -> float:
         """Target tokens per second."""
@@ -160,7 +141,7 @@ class Checkpoints(Callback):
             self.best = loss
             trainer.save_checkpoint(self.folder / BEST)
         if (self.folder / LAST).exists():
-            link_or_copy(self.folder / LAST, self.folder / PREVIOUS)
+            (self.folder / LAST).replace(self.folder / PREVIOUS)  # from which a run resumes if it is killed here
         trainer.save_checkpoint(self.folder / LAST)
 
 
