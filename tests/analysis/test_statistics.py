@@ -28,12 +28,6 @@ from tfstudy.tasks.scoring import wilson
 # Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
 LAEVO = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
-# Benjamini & Hochberg 1995, section 4.2: p values of 15 comparisons of thrombolysis
-THROMBOLYSIS = [
-    0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0,
-]  # fmt: skip
-
-
 # Worked examples
 
 
@@ -52,16 +46,6 @@ def test_welchs_test_of_students_sleep():
     assert (found.mean, found.p, found.method) == (pytest.approx(-1.58), pytest.approx(0.07939, abs=1e-5), "Welch")
     assert (found.low, found.high) == pytest.approx((-3.3654832, 0.2054832), abs=1e-6)
     assert welch(np.var(DEXTRO, ddof=1), 10, np.var(LAEVO, ddof=1), 10)[1] == pytest.approx(17.776, abs=1e-3)
-
-
-def test_benjamini_and_hochbergs_example():
-    """Four of the 15 are decided at .05, where Bonferroni decides three; the largest q of these is .0095 * 15 / 4."""
-    q = q_values(THROMBOLYSIS)
-    assert list(q < ALPHA) == [True] * 4 + [False] * 11
-    assert q[3] == pytest.approx(0.0095 * 15 / 4)
-    assert sum(15 * p < ALPHA for p in THROMBOLYSIS) == 3
-    assert math.isnan(q_values([math.nan, 0.01])[0])
-    assert q_values([math.nan, 0.01])[1] == 0.01
 
 
 @pytest.mark.parametrize(
@@ -160,4 +144,4 @@ def test_q_is_p_in_order_adjusted_for_its_rank(p):
     """q of the k-th smallest p is the smallest m p / rank of it and of all larger ones (Benjamini & Hochberg 1995)."""
     m, ordered = len(p), sorted(p)
     expected = [min([1.0, *(m * own / (k + 1) for k, own in enumerate(ordered) if own >= one)]) for one in p]
-    assert q_values(p) == pytest.approx(expected)
+    assert q_values([*p, math.nan])[:-1] == pytest.approx(expected), "nan does not count"

@@ -1,14 +1,16 @@
-"""Settings: which source wins, and how errors are reported."""
+"""Settings: which source wins, how errors are reported, and how they are read and written as YAML."""
 
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tfstudy import models, tasks
 from tfstudy.cli.runs import requested
 from tfstudy.config.resolve import RETIRED, overrides, resolve
-from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import merge, parse_yaml, read_yaml
+from tfstudy.config.schema import RunConfig, annotated, to_yaml
+from tfstudy.config.trees import flatten, merge, parse_yaml, unflatten
 from tfstudy.errors import UserError
 
 
@@ -96,20 +98,6 @@ def test_a_section_given_as_a_single_value_is_refused():
         assert errors(**{section: value}) == [f"'{section}' must be a section of keys, but is '{value}'"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "No such file"), (b"train: [1", "not valid YAML"), (b"\xff\xfe", "not valid YAML"), (b"", "sections")],
-)
-def test_a_broken_file_is_refused_by_name(content, message, tmp_path):
-    path = tmp_path / "mine.yaml"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UserError, match=message) as error:
-        read_yaml(path)
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 def test_numbers_are_read_as_people_write_them():
     for text, value in (("1e-3", 0.001), ("2", 2.0), ("'.5'", 0.5), ("5E-4", 0.0005)):
         assert config(f"train.learning_rate={text}").train.learning_rate == value
@@ -141,3 +129,40 @@ def test_a_value_of_another_kind_is_reported_in_plain_words(assignment, message)
     with pytest.raises(UserError) as error:
         config_of(assignments=[assignment])
     assert str(error.value) == message
+
+
+REFUSED = {
+    "[" * 3000: "deeply nested: at most 64",
+    "{" * 100_000: "deeply nested",
+    "".join(" " * i + "a:\n" for i in range(1000)): "deeply nested",
+    "a: &a [1]\nb: *a": r"must not have aliases, but has '\*a'",
+    "!!python/object/apply:os.system [ls]": "must not have tags",
+    "0x" + "f" * 5000: "more than 40 digits",
+    "a: [": "is not valid YAML",
+    "\udcff": "is not valid YAML",
+    "? [a]\n: b": "is not valid YAML",
+    "a: 1\n---\nb: 2": "is not valid YAML",
+}
+
+
+def test_yaml_beyond_the_bounds_is_refused_on_one_line():
+    for text, message in REFUSED.items():
+        with pytest.raises(UserError, match=message) as error:
+            parse_yaml(text, "the text")
+        assert str(error.value).startswith("the text")
+        assert len(str(error.value)) < 300
+        assert "\n" not in str(error.value)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b.c", "b.d", "e.f.g"]), st.integers() | st.just({}), min_size=1))
+def test_unflatten_is_the_inverse_of_flatten(flat):
+    assert flatten(unflatten(flat)) == flat
+
+
+@pytest.mark.parametrize("arch", models.names())
+def test_a_config_that_was_shown_or_written_reads_back_as_the_same(arch):
+    run = config(arch=arch, train={"learning_rate": 1e-9}, data={"root": "Zürich: b # c"})
+    assert max(map(len, annotated(run).splitlines())) <= 80
+    assert "# float > 0, changed from 0.001: highest" in " ".join(annotated(run).split())
+    for text in (annotated(run), to_yaml(run)):
+        assert resolve(parse_yaml(text, "it")) == run

@@ -1,7 +1,5 @@
 """Grids: which runs they have, in which order, in which folders, and what is reported for an invalid one."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +17,6 @@ from tfstudy.grids.spec import (
     parse_axes,
     parse_seeds,
     read_grid,
-    split_lists,
     with_axes,
     with_tier,
 )
@@ -292,10 +289,3 @@ def test_a_dry_run_of_a_grid_named_after_a_paper_lists_what_differs_from_it(name
 def differences_of(preset):
     [tree] = presets("scan")[preset].values()
     return tree["differences"]
-
-
-def test_a_setting_that_may_be_a_list_itself_and_was_divided_is_named():
-    axes = ["data.test_length=7-8,9-12", "model.dim=16,32", 'data.roles="a:train,b:gen"', "data.columns=source:target"]
-    [line] = split_lists(axes)
-    assert line.startswith("data.test_length has 2 values")
-    assert parse_axes([re.search("--set '(.*)'", line)[1]]) == {"data.test_length": ["7-8,9-12"]}

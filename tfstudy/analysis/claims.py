@@ -47,7 +47,6 @@ from tfstudy.analysis.summary import (
     pairs,
     resolution,
     rows_of,
-    with_metrics,
 )
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
@@ -98,7 +97,6 @@ def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: 
     known: list[Condition] = []
     comparisons: dict[Hashable, Any] = {}
     statements = [one for claim in claims for one in claim.statements if not one.over]
-    compared = {(one.of["task"], one.metric) for one in statements if one.compares}
     sides = [side for one in statements for side in (one.of, one.minus) if side]
     tagged = sorted({(side["tag"], side["task"]) for side in sides if side["tag"]})
     for study in (study for study in studies if study.runs):
@@ -106,13 +104,9 @@ def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: 
         known += rows_of(whole)
         for tag, task in tagged:  # a condition for each value of a tag that a statement names
             known += rows_of(conditions([run for run in study.runs if run.result.task == task], tag))
-        main = dict(zip(whole["task"], whole["metric"], strict=True))
-        others = [main | {task: metric} for task, metric in compared if main.get(task, metric) != metric]
-        for frame in (whole, *(with_metrics(whole, metrics) for metrics in others)):
-            rows = rows_of(frame)
-            for pair in rows_of(pairs(frame)):
-                first, second = rows[pair.first], rows[pair.second]
-                comparisons[frozenset((first.key, second.key)), first.metric] = pair
+        for pair in rows_of(pairs(whole)):
+            both = whole.loc[[pair.first, pair.second]]
+            comparisons[frozenset(both["key"]), both["metric"].iloc[0]] = pair
     return Evidence(known, comparisons, records)
 
 

@@ -175,12 +175,6 @@ def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[flo
     return stats.clipped(found)
 
 
-def with_metrics(frame: "pd.DataFrame", metrics: Mapping[str, str]) -> "pd.DataFrame":
-    """Return the conditions with other main metrics, by task."""
-    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
-    return as_frame(row | of_metric(row, metrics[row["task"]]) for row in rows)
-
-
 def mean_of(condition: Condition, metric: str) -> float:
     """Return the mean of any metric in percent; nan if it was not measured."""
     values = list(condition.values.get(metric, {}).values())

@@ -1,7 +1,6 @@
 """The commands that run many runs: a grid or what a study has left, and a search for hyperparameters."""
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,12 +64,10 @@ def grid(
         check_results_folder(results)
         folder = find_study(results, resume)
     else:
-        from tfstudy.grids.spec import load_grid, split_lists
+        from tfstudy.grids.spec import load_grid
         from tfstudy.runs.files import results_folder
 
         spec = load_grid(name, tier, axes, set_ or [])
-        for line in split_lists(set_ or []):
-            print(line, file=sys.stderr)
         smoke = bool(spec.get("smoke"))
         folder = results_folder(results, smoke) / opt.study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)

@@ -46,39 +46,37 @@ def unequal_terms(contenders: Sequence[Contender]) -> list[str]:
     places: dict[str, list[Contender]] = {}
     for one in contenders:
         places.setdefault(one.place, []).append(one)
-    sizes: dict[str, dict[str, None]] = {}  # by the difference, the places that have it
-    terms: dict[str, dict[str, None]] = {}
-    for place, members in places.items():
-        if len({one.arch for one in members}) > 1:
-            if difference := _sizes(members):
-                sizes.setdefault(difference, {})[place] = None
-            for difference in _terms(members):
-                terms.setdefault(difference, {})[place] = None
-    lines = {"architectures differ in parameters by more than 5 %": sizes, "architectures differ in training": terms}
-    return [f"{what}: {_listed(found, len(places))}" for what, found in lines.items() if found]
+    compared = {place: members for place, members in places.items() if len({one.arch for one in members}) > 1}
+    lines = []
+    for what, differences in (("parameters by more than 5 %", _sizes), ("training", _terms)):
+        found: dict[str, list[str]] = {}  # by the difference, the places that have it
+        for place, members in compared.items():
+            for difference in differences(members):
+                found.setdefault(difference, []).append(place)
+        texts = [text if len(own) == len(places) else f"{text}, on {_some(own)}" for text, own in found.items()]
+        more = [f"and {len(texts) - MAX_LISTED} more"] if len(texts) > MAX_LISTED else []
+        if texts:
+            lines.append(f"architectures differ in {what}: {'; '.join([*texts[:MAX_LISTED], *more])}")
+    return lines
 
 
-def _sizes(members: Sequence[Contender]) -> str:
+def _near(one: int, other: int) -> bool:
+    return max(one, other) <= (1 + TOLERANCE) * min(one, other)
+
+
+def _sizes(members: Sequence[Contender]) -> list[str]:
     """Return the two sizes that are furthest apart, of those that another architecture has not within 5 %."""
-    known = [one for one in members if one.parameters]
-    unmatched = [
-        (one, min(others, key=lambda other: abs(other.parameters - one.parameters)))
-        for one in known
-        if (others := [other for other in known if other.arch != one.arch])
-        for arch in dict.fromkeys(other.arch for other in others)
-        if not any(_near(one, other) for other in others if other.arch == arch)
-    ]
-    ends = [one for pair in unmatched for one in pair]
+    ends: list[Contender] = []
+    for one in (one for one in members if one.parameters):
+        others = [other for other in members if other.arch != one.arch and other.parameters]
+        near = {o.arch for o in others if _near(o.parameters, one.parameters)}
+        if near != {other.arch for other in others}:
+            ends += [one, min(others, key=lambda other: abs(other.parameters - one.parameters))]
     if not ends:
-        return ""
+        return []
     small, large = min(ends, key=lambda one: one.parameters), max(ends, key=lambda one: one.parameters)
     excess = 100 * (large.parameters / small.parameters - 1)
-    return f"{large.arch} {large.parameters:,}, {small.arch} {small.parameters:,} (+{excess:.0f} %)"
-
-
-def _near(one: Contender, other: Contender) -> bool:
-    small, large = sorted((one.parameters, other.parameters))
-    return large <= (1 + TOLERANCE) * small
+    return [f"{large.arch} {large.parameters:,}, {small.arch} {small.parameters:,} (+{excess:.0f} %)"]
 
 
 def _terms(members: Sequence[Contender]) -> list[str]:
@@ -100,11 +98,3 @@ def _terms(members: Sequence[Contender]) -> list[str]:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_LISTED]) + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
-
-
-def _listed(found: Mapping[str, Mapping[str, None]], places: int) -> str:
-    """Return the first differences, each with its places unless they are all."""
-    texts = [
-        text if len(own) == places else f"{text}, on {_some([*own])}" for text, own in [*found.items()][:MAX_LISTED]
-    ]
-    return "; ".join([*texts, *([f"and {len(found) - MAX_LISTED} more"] if len(found) > MAX_LISTED else [])])

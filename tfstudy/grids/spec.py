@@ -37,7 +37,6 @@ KEYS = {  # with the type that each must have
 }  # fmt: skip
 PER_KEYS = {"when": dict, "base": dict, "axes": dict, "seeds": object}
 KINDS = {dict: "keys with values", list: "a list", bool: "true or false"}
-LISTS = ("data.test_length", "data.columns", "data.roles")  # settings whose values have commas of their own
 MAX_RUNS = 1_000_000
 
 
@@ -115,16 +114,6 @@ def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
         listed = flatten(overrides([f"{key}=[{value}]"]))[key]
         axes[key] = listed if isinstance(listed, list) and listed else [value]
     return axes
-
-
-def split_lists(assignments: Sequence[str]) -> list[str]:
-    """Return a line for each setting that may be a list itself, and was divided into values at its commas."""
-    parts = [text.partition("=") for text in assignments]
-    return [
-        f"{key} has {value.count(',') + 1} values, each with runs of its own; --set '{key}=\"{value}\"' is one value"
-        for key, _, value in parts
-        if key in LISTS and "," in value and not value.startswith(('"', "'", "["))
-    ]
 
 
 def parse_seeds(seeds: Any) -> list[int]:

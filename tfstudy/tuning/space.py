@@ -7,7 +7,6 @@ width=0.5..2:log                       a factor for all widths of the model
 cnn.model.kernel=[3, 5]                for one architecture only
 """
 
-import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from tfstudy.experiment.parameter_matching import width_divisors
 
 WIDTH = "width"
 DEFAULT = ("train.learning_rate=1e-4..1e-2:log", "model.dropout=0.0..0.4", "width=0.5..2:log")
-SMALLEST, LARGEST = 1e-30, 1e30  # lower ends on a log scale; sizes of numbers
+SMALLEST = 1e-30  # lower end on a log scale
 SEARCHED = ("model", "train", "decode")  # the other sections define the task and its evaluation
 
 
@@ -77,21 +76,22 @@ def draw(space: Space, seed: int, index: int) -> dict[str, Any]:
 def parse(text: str) -> tuple[str, Range | Choice]:
     """Return the key and values of `KEY=LOW..HIGH`, `KEY=LOW..HIGH:log` or `KEY=[A,B]`."""
     key, _, value = (part.strip() for part in text.partition("="))
-    items = overrides([f"x={value}"])["x"] if value.startswith("[") else None
-    if key and isinstance(items, list) and items and not any(isinstance(item, list | dict) for item in items):
-        return key, Choice(tuple(dict.fromkeys(map(as_number, items))))
     ends, _, scale = value.partition(":")
-    low_text, dots, high_text = ends.partition("..")
-    if not key or not dots or scale not in ("", "log"):
+    listed = value if value.startswith("[") else f"[{ends.replace('..', ', ')}]"
+    items = overrides([f"x={listed}"])["x"]
+    numbers = [as_number(item) for item in items] if isinstance(items, list) else []
+    if value.startswith("[") and key and numbers and not any(isinstance(item, list | dict) for item in numbers):
+        return key, Choice(tuple(dict.fromkeys(numbers)))
+    ranged = ".." in ends and len(numbers) == 2 and all(isinstance(number, int | float) for number in numbers)
+    if not key or not ranged or scale not in ("", "log"):
         raise UserError(f"--search must be KEY=LOW..HIGH, KEY=LOW..HIGH:log or KEY=[A,B,...], but is {quoted(text)}")
-    low, high = _number(low_text, text), _number(high_text, text)
+    low, high = numbers
     is_width = key.rpartition(".")[2] == WIDTH
-    if low > high:
+    if not low <= high:
         raise UserError(f"--search {key}: the lower end must not exceed the upper end, but is {quoted(value)}")
     if (scale or is_width) and low < SMALLEST:
         raise UserError(f"--search {key}: the lower end must be at least {SMALLEST:.0e}, but is {quoted(value)}")
-    whole = isinstance(low, int) and isinstance(high, int) and not is_width
-    return key, Range(low, high, bool(scale), whole)
+    return key, Range(low, high, bool(scale), isinstance(low, int) and isinstance(high, int) and not is_width)
 
 
 def for_architecture(texts: Sequence[str], arch: str, archs: Sequence[str]) -> list[str]:
@@ -131,18 +131,6 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
     if problems:
         raise UserError("\n".join(dict.fromkeys(problems)))
     return space
-
-
-def _number(text: str, where: str) -> int | float:
-    try:
-        number = int(text) if text.strip().lstrip("+-").isdigit() else float(text)
-    except ValueError:
-        number = math.nan
-    if not abs(number) <= LARGEST:  # not a number is not either
-        raise UserError(
-            f"--search must range over numbers such as 1e-4..1e-2, at most {LARGEST:.0e}, but is {quoted(where)}"
-        )
-    return number
 
 
 def _check_key(key: str) -> None:
