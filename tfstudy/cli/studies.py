@@ -145,17 +145,17 @@ def check(
 
 @app.command()
 def report(
-    out: Annotated[Path, opt.path_option("Folder for index.html, report.md and figures/*.svg.")],
+    out: Annotated[Path, opt.path_option("Folder for index.html.")],
     study: opt.OneStudy = "",
     metric: opt.Metric = "",
     baseline: opt.Baseline = "",
     results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
-    """Write the report of a study as HTML and Markdown.
+    """Write the report of a study as HTML.
 
     It opens with what was studied, the main figure and a verdict; tables, figures, claims and the protocol
     follow. The page needs no other file and no network. Other files in the folder stay as they are; a folder with an
-    index.html or report.md from something else is refused.
+    index.html from something else is refused.
     """
     from tfstudy.analysis.frame import read_finished_runs
     from tfstudy.report.claims import study_claims

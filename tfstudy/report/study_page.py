@@ -1,6 +1,5 @@
 """The report of a study as blocks: what was studied, the verdict, table, comparisons, figures, claims, protocol."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
@@ -76,7 +75,7 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         Section("Protocol", [], _protocol(table)),
         Section("Left out", [left_out or "None: every run of this study is in the table."]),
     ]
-    warning = f"**{plural(unfinished, 'run')} not finished.** Results may change." if unfinished else ""
+    warning = f"{plural(unfinished, 'run')} not finished. Results may change." if unfinished else ""
     about = f"{grid_about(study)} {summarize_study(study, rows)}".strip()
     return Page(study.root.resolve().name, about, warning, counts, sections, left_out, __version__)
 
@@ -90,7 +89,7 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
 
     measured, notes = saved_measurements(study.runs)
     plots = [*all_plots(study), *(measurement(name, own) for name, own in measured.items())]
-    found = [Picture(plot.name, plot.alt, plot.svg(), re.sub(r"\W+", "-", plot.name) + ".svg") for plot in plots]
+    found = [Picture(plot.name, plot.alt, plot.svg()) for plot in plots]
     return found, notes if found else [*notes, "These records have no data for any plot."]
 
 
