@@ -238,11 +238,10 @@ def unknown_warnings(task: Task) -> list[str]:
     found = []
     for split, counts in unknown_tokens(task).items():
         n = len(task.examples(split))
-        if counts["target"]:
-            most = f"at most {100 * (n - counts['target']) / n:.4g} % can be right"
-            found.append(f"{counts['target']:,} of {n:,} targets of {split} have a token that train lacks: {most}")
-        if counts["source"]:
-            found.append(f"{counts['source']:,} of {n:,} sources of {split} have a token that train lacks")
+        for side in ("target", "source"):
+            most = f": at most {100 * (n - counts[side]) / n:.4g} % can be right" if side == "target" else ""
+            if counts[side]:
+                found.append(f"{counts[side]:,} of {n:,} {side}s of {split} have a token that train lacks{most}")
     return found
 
 

@@ -8,10 +8,10 @@ A permutation is written as the images of 1, 2, ..., n: 312 maps 1 to 3, 2 to 1 
 to right: the first element acts first. Every element is equally likely, so every answer is too.
 
 The groups differ in what they demand (Liu et al. 2023, arXiv 2210.10749; Merrill et al. 2024, arXiv 2404.08819). The
-word problem of a solvable group (cyclic, S3) has shallow parallel solutions. That of a group that is not solvable (A5,
-S5) is complete for NC1 (Barrington 1989), so a Transformer or a linear recurrence of constant depth cannot solve it at
-every length unless TC0 = NC1; a recurrence whose state depends on it non-linearly can. The cyclic group of order 60 has
-as many elements as A5, so that the two differ in the group only.
+word problem of a solvable group (cyclic, S3) has shallow parallel solutions. That of A5 or S5 is complete for NC1
+(Barrington 1989), so a Transformer or a linear recurrence of constant depth cannot solve it at every length unless
+TC0 = NC1; a recurrence whose state depends on it non-linearly can. The cyclic group of order 60 has as many elements as
+A5, so that the two differ in the group only.
 
 The target contains the product of every prefix, as in both papers. A decoder that generates them one after the other
 has to do only one multiplication a step. With `data.output=final`, the target is only the product of the whole

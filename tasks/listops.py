@@ -12,9 +12,10 @@ argument is an operation; so there is no limit of the depth, which is a tag.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from random import Random
 from statistics import median
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
@@ -31,26 +32,21 @@ SHORTEST = 4  # tokens of an operation: its bracket, two digits, and the closing
 LONGEST = 2000
 
 
-class Expression(NamedTuple):
-    """An expression, its value, and the number of operations within each other."""
+def draw_expression(random: Random, length: int) -> tuple[Tokens, int, int]:
+    """Draw an expression of this number of tokens: a digit, or an operation of at least `SHORTEST` tokens.
 
-    tokens: Tokens
-    value: int
-    depth: int
-
-
-def draw_expression(random: Random, length: int) -> Expression:
-    """Draw an expression of this number of tokens: a digit, or an operation of at least `SHORTEST` tokens."""
+    With its tokens are returned its value and the number of operations within each other.
+    """
     if length == 1:
         digit = random.randrange(10)
-        return Expression((str(digit),), digit, 0)
+        return (str(digit),), digit, 0
     inside = length - 2  # without the brackets
     count = random.choice([n for n in ARGUMENTS if inside == n or inside >= n + SHORTEST - 1])
     name = random.choice(tuple(OPERATIONS))
-    arguments = [draw_expression(random, size) for size in _sizes(random, inside, count)]
-    tokens = (name, *(token for argument in arguments for token in argument.tokens), CLOSE)
-    value = OPERATIONS[name]([argument.value for argument in arguments])
-    return Expression(tokens, value, 1 + max(argument.depth for argument in arguments))
+    arguments, values, depths = zip(
+        *(draw_expression(random, size) for size in _sizes(random, inside, count)), strict=True
+    )
+    return (name, *chain(*arguments), CLOSE), OPERATIONS[name](values), 1 + max(depths)
 
 
 def _sizes(random: Random, total: int, count: int) -> list[int]:

@@ -18,11 +18,10 @@ is the share of these pairs for which the outputs are equal, right or not; it is
 
 Only productivity tests length: with all other schemes, both ranges of lengths are trained on.
 
-The data are drawn by the grammar and not those published, so the paper's figures are no direct comparison. As in the
-published test set are the distributions of the number of functions (log-normal) and of the lengths of strings, the
-frequencies of functions, and the mean depth for a number of functions. What differs: a string may occur in several
-expressions, a value has at most 256 tokens (there a source has a bound, and its longest value has 736 tokens),
-validation and test are in distribution for each scheme, and a test set has 1,000 examples, a tenth of the paper's.
+The data are drawn by the grammar, with the published distributions of the number of functions (log-normal), of lengths
+of strings, of functions and of depth, so the paper's figures are no direct comparison. What differs: a string may occur
+in several expressions, a value has at most 256 tokens (there up to 736), validation and test are in distribution for
+each scheme, and a test set has 1,000 examples, a tenth of the paper's.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ from functools import cache
 from itertools import pairwise
 from math import exp, log
 from random import Random
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -52,24 +51,22 @@ SUFFIX = "_syn"
 PRIMITIVE_SHARE = 0.004  # of the training examples of substitutivity_primitive have a synonym: 0.1 % for each
 MAX_VALUE = 256  # tokens
 MAX_FUNCTIONS = 200
-UNARY: dict[str, Callable[[Tokens], Tokens]] = {
+EDITS: dict[str, Callable[..., Tokens]] = {  # the last four have two arguments
     "copy": lambda x: x,
     "reverse": lambda x: x[::-1],
     "shift": lambda x: x[1:] + x[:1],
     "echo": lambda x: x + x[-1:],
     "swap_first_last": lambda x: x[-1:] + x[1:-1] + x[:1],
     "repeat": lambda x: x + x,
-}
-BINARY: dict[str, Callable[[Tokens, Tokens], Tokens]] = {
     "append": lambda x, y: x + y,
     "prepend": lambda x, y: y + x,
     "remove_first": lambda x, y: y,
     "remove_second": lambda x, y: x,
 }
-UNARY_NAMES, BINARY_NAMES = tuple(UNARY), tuple(BINARY)
-FUNCTIONS = UNARY_NAMES + BINARY_NAMES
+FUNCTIONS = tuple(EDITS)
+UNARY, BINARY = FUNCTIONS[:6], FUNCTIONS[6:]
 COMMA = ","  # between the arguments of a binary function
-P_UNARY = len(UNARY_NAMES) / len(FUNCTIONS)  # all functions are equally frequent, as in the published data
+P_UNARY = len(UNARY) / len(FUNCTIONS)  # all functions are equally frequent, as in the published data
 MAX_NUMBER = 20  # A1 to Z20: 520 symbols
 
 # Measured on the 9,721 test examples of the published corpus: the lengths of strings with their percentages, and the
@@ -78,11 +75,7 @@ STRING_LENGTHS, STRING_WEIGHTS = (2, 3, 4, 5), (16, 30, 27, 27)
 LOG_MEAN, LOG_SD = 1.48, 0.54
 
 
-class Expression(NamedTuple):
-    """A source and its value."""
-
-    source: Tokens
-    value: Tokens
+Expression = tuple[Tokens, Tokens]  # a source and its value
 
 
 @cache
@@ -101,21 +94,19 @@ def draw_expression(random: Random, functions: int, symbols: int) -> Expression:
     if not functions:
         (length,) = random.choices(STRING_LENGTHS, STRING_WEIGHTS)
         string = tuple(random.choices(alphabet(symbols), k=length))
-        return Expression(string, string)
+        return string, string
     if random.random() < P_UNARY:
-        return apply(random.choice(UNARY_NAMES), draw_expression(random, functions - 1, symbols))
+        return apply(random.choice(UNARY), draw_expression(random, functions - 1, symbols))
     first = random.randrange(functions)
     left = draw_expression(random, first, symbols)
-    return apply(random.choice(BINARY_NAMES), left, draw_expression(random, functions - 1 - first, symbols))
+    return apply(random.choice(BINARY), left, draw_expression(random, functions - 1 - first, symbols))
 
 
 def apply(function: str, *arguments: Expression) -> Expression:
     """Return the expression of a function with its arguments."""
-    if function in UNARY:
-        (one,) = arguments
-        return Expression((function, *one.source), UNARY[function](one.value))
-    left, right = arguments
-    return Expression((function, *left.source, COMMA, *right.source), BINARY[function](left.value, right.value))
+    sources, values = zip(*arguments, strict=True)
+    joined = (*sources[0], COMMA, *sources[1]) if function in BINARY else sources[0]
+    return (function, *joined), EDITS[function](*values)
 
 
 @cache

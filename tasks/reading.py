@@ -18,7 +18,6 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +37,7 @@ PURPOSES = {  # of columns, by their name
     **dict.fromkeys(("target", "tgt", "trg", "output", "outputs", "query", "actions", "form"), "target"),
     **dict.fromkeys(("features", "feats", "msd"), "features"),
 }
+PURPOSE = ("source", "target", "features", "tag", "none")
 SIDES = (("src", "tgt"), ("src", "trg"), ("source", "target"), ("in", "out"), ("input", "output"))  # of parallel files
 OTHER_FILES = re.compile(r"(?i)(readme|licen[cs]e|citation|changelog)\b.*|.*\.(md|json|py|ya?ml|pdf|zip|parquet|csv)")
 SCAN_LINE = re.compile(r"\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*")
@@ -54,32 +54,31 @@ class Table(NamedTuple):
 
     columns: tuple[str, ...]  # their names; empty if the file does not tell
     rows: list[tuple[Any, ...]]
-    places: tuple[str, ...]  # of each column: text such as `train.tsv:`, which the number of a row completes
+    place: str  # text such as `train.tsv:`, which the number of a row completes
     first: int = 1  # number of the first row
 
 
 class Split(NamedTuple):
-    """The pairs of a split, and the other columns by name; `place` says where a source and a target are."""
+    """The pairs of a split, and the other columns by name."""
 
     sources: list[str]
     targets: list[str]
     features: list[str] | None
     tags: dict[str, list[str]]
-    places: tuple[str, str]  # of sources and targets: text that the number of a row completes
+    place: str  # text that the number of a row completes
     first: int  # number of the first row
-
-    def place(self, number: int, side: int) -> str:
-        """Return where the source (side 0) or the target (1) of a pair is, such as `train.tsv:7`."""
-        return f"{self.places[side]}{self.first + number}"
 
     def check_no_empty(self, name: str, remedy: str = "") -> None:
         """Raise `UserError` for the first pair with an empty side; `remedy` says what can be done about it."""
-        pairs = enumerate(zip(self.sources, self.targets, strict=True))
-        if empty := [(number, pair) for number, pair in pairs if not (pair[0].strip(" ") and pair[1].strip(" "))]:
-            number, (source, _) = empty[0]
-            side, what = (1, "target") if source.strip(" ") else (0, "source")
+        empty = [n for n, pair in enumerate(zip(self.sources, self.targets, strict=True)) if not all(map(_full, pair))]
+        if empty:
+            what = "target" if _full(self.sources[empty[0]]) else "source"
             count = f"{len(empty):,} of {len(self.sources):,} pairs of {name} have an empty side"
-            raise UserError(f"{self.place(number, side)}: the {what} is empty ({count}{remedy})")
+            raise UserError(f"{self.place}{self.first + empty[0]}: the {what} is empty ({count}{remedy})")
+
+
+def _full(text: str) -> bool:
+    return bool(text.strip(" "))
 
 
 class PairData(NamedTuple):
@@ -101,7 +100,7 @@ def settings(text: str, key: str) -> dict[str, str]:
         raise UserError(f"{key} must be names separated by commas or colons, each of them once, but is {quoted(text)}")
     for value in found.values():
         if key == "data.columns" and value:
-            one_of("purpose", value, ("source", "target", "features", "tag", "none"), key)
+            one_of("purpose", value, PURPOSE, key)
         elif key == "data.roles" and not re.fullmatch(r"\w+", value):
             raise UserError(
                 f"{key} must be FILE=ROLE,... with train, validation, none or a name, but is {quoted(text)}"
@@ -114,20 +113,19 @@ def read_pairs(config: "FilesConfig", languages: tuple[str, str] = ("", "")) -> 
 
     `languages` are codes that name the two columns or the ends of parallel files, if there are such.
     """
-    columns, roles = settings(config.columns, "data.columns"), settings(config.roles, "data.roles")
+    columns, roles, commit = settings(config.columns, "data.columns"), settings(config.roles, "data.roles"), ""
     if config.root:
-        sides = [tuple(columns), languages, *SIDES]
-        tables, unused = _folder(config.root, roles, [pair for pair in sides if len({*pair} - {""}) == 2])
-        commit = ""
+        sides = [pair for pair in (tuple(columns), languages, *SIDES) if len({*pair} - {""}) == 2]
+        tables, unused = _folder(config.root, roles, sides)
     else:
         tables, unused, commit = from_hub(config.hub, config.hub_config, config.revision, roles)
     tables = _with_headers(tables, {*columns} or {*languages} - {""})
+    order = {name: number for number, name in enumerate(("train", "validation", "test"))}
     splits = {}
-    for split in sorted(tables, key=lambda name: (name != "train", name != "validation", name != "test", name)):
-        table = tables[split]
-        named = not columns and not {*languages} - {*table.columns}
-        own = dict(zip(languages, ("source", "target"), strict=True)) if named else columns
-        splits[split] = _split(table, own, unused)
+    for split in sorted(tables, key=lambda name: (order.get(name, 3), name)):
+        by_language = not columns and {*languages} <= {*tables[split].columns}
+        own = dict(zip(languages, ("source", "target"), strict=True)) if by_language else columns
+        splits[split] = _split(tables[split], own, unused)
     return PairData(splits, unused, commit)
 
 
@@ -136,19 +134,20 @@ def _with_headers(tables: dict[str, Table], names: Set[str]) -> dict[str, Table]
 
     It does if it has all these names, or if it is the same language codes in all files.
     """
-    first = {name: table.rows[0] for name, table in tables.items() if not table.columns and table.rows}
+    first = {name: table.rows[0] for name, table in tables.items() if not table.columns and table.rows[1:]}
     codes = 1 == len({*first.values()}) < len(first) and all(map(LANGUAGE.fullmatch, next(iter(first.values()))))
-    return tables | {
-        name: Table(row if named else (), tables[name].rows[1:], tables[name].places, tables[name].first + 1)
-        for name, row in first.items()
-        if (named := bool(names) and names <= {*row}) or codes
-    }
+    changed = {}
+    for name, row in first.items():
+        if (named := bool(names) and names <= {*row}) or codes:
+            _, rows, place, number = tables[name]
+            changed[name] = Table(row if named else (), rows[1:], place, number + 1)
+    return tables | changed
 
 
 def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> Split:
     """Return the texts of a table by what its columns are for: by setting, by name, or by their order."""
-    names, width = table.columns, len(table.places)
-    where = f"{table.places[0]}{table.first}"
+    names, width = table.columns, len(table.columns or table.rows[0])
+    where = f"{table.place}{table.first}"
     if not columns.keys() <= {*names}:  # then the setting names all columns in their order
         if len(columns) != width or (names and any(columns.values())):
             missing = next(name for name in columns if name not in names)
@@ -160,24 +159,23 @@ def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> 
     purposes |= dict.fromkeys([name for name in names if columns and name not in columns], "none")
     if not {"source", "target"} & {*purposes.values()} and (columns or not table.columns):
         purposes |= dict(zip([name for name in names if purposes[name] == "tag"], ("source", "target"), strict=False))
-    found = {purpose: [n for n in names if purposes[n] == purpose] for purpose in ("source", "target", "features")}
-    for purpose in ("source", "target"):
-        if len(found[purpose]) != 1:
+    found = {kind: [n for n, name in enumerate(names) if purposes[name] == kind] for kind in PURPOSE}
+    for kind in ("source", "target"):
+        if len(found[kind]) != 1:
+            first, last = (quoted(name, marks="") for name in (names[0], names[-1]))
             raise UserError(
-                f"{where}: {'more than one' if found[purpose] else 'no'} {purpose} among the columns "
-                f"{quoted(', '.join(names), 200, '')}; say which, such as "
-                f"data.columns={quoted(names[0], marks='')}=source,{quoted(names[-1], marks='')}=target"
+                f"{where}: {'more than one' if found[kind] else 'no'} {kind} among the columns "
+                f"{quoted(', '.join(names), 200, '')}; say which, such as data.columns={first}=source,{last}=target"
             )
     tags = {}
-    for name in (name for name in names if purposes[name] == "tag"):
+    for number in found["tag"]:
         try:
-            tags[name] = _texts(table, names.index(name), name)
+            tags[names[number]] = _texts(table, number, names[number])
         except UserError:  # such as an id that is null
-            unused[f"column {name}"] = "not all of it is text"
-    source, target, features = ([names.index(name) for name in own] for own in found.values())
-    texts = [_texts(table, column, names[column]) for column in (*source, *target, *features)]
-    places = (table.places[source[0]], table.places[target[0]])
-    return Split(texts[0], texts[1], texts[2] if features else None, tags, places, table.first)
+            unused[f"column {names[number]}"] = "not all of it is text"
+    (source,), (target,), features = found["source"], found["target"], found["features"]
+    sources, targets, *more = (_texts(table, number, names[number]) for number in (source, target, *features))
+    return Split(sources, targets, more[0] if more else None, tags, table.place, table.first)
 
 
 def _texts(table: Table, column: int, name: str) -> list[str]:
@@ -186,7 +184,7 @@ def _texts(table: Table, column: int, name: str) -> list[str]:
     for number, value in enumerate(values):
         if isinstance(value, str) and (value.isascii() or not SURROGATES.search(value)):
             continue
-        where = f"{table.places[column]}{table.first + number}: {quoted(name)}"
+        where = f"{table.place}{table.first + number}: {quoted(name)}"
         if isinstance(value, str):
             raise UserError(f"{where} contains half of a surrogate pair, which is not a character")
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -230,7 +228,7 @@ def corpora(folder: Path) -> dict[Path, list[str]]:
 
 
 def _folder(
-    root: str, roles: Mapping[str, str], sides: Sequence[tuple[str, ...]]
+    root: str, roles: Mapping[str, str], sides: Sequence[Sequence[str]]
 ) -> tuple[dict[str, Table], dict[str, str]]:
     """Return the tables of a folder by split, and what is not read with the reason."""
     folder, paths = folder_files(root)
@@ -247,7 +245,14 @@ def _folder(
             unused[path.name] = "no format that is read"
         else:
             found.setdefault(role, []).append(path)
-    splits = {role: used for role, own in found.items() if (used := _files_of(role, own, sides, unused))}
+    splits = {}
+    for role, own in found.items():
+        used = _files_of(role, own, sides)
+        unused |= {path.name: f"{used[0].name} is the {role} split" for path in own if path not in used}
+        if len(used) == 2 or _has_pairs(used[0]):
+            splits[role] = used
+        else:
+            unused[used[0].name] = "one column, and no parallel file"
     if missing := _missing(splits):
         reasons = [f"{name} ({unused[name]})" if name in unused else name for name in names]
         raise UserError(
@@ -262,34 +267,25 @@ def _missing(splits: Mapping[str, object]) -> str:
     return "train" if "train" not in splits else "" if splits.keys() - {"train", "validation"} else "test"
 
 
-def _files_of(
-    role: str, paths: Sequence[Path], sides: Sequence[tuple[str, ...]], unused: dict[str, str]
-) -> Sequence[Path]:
-    """Return the file of a role, or its two parallel files, the source first; `unused` gets all others."""
+def _files_of(role: str, paths: Sequence[Path], sides: Sequence[Sequence[str]]) -> Sequence[Path]:
+    """Return the file of a role, or its two parallel files, the source first."""
     ends = {extension(path): path for path in paths}
-    exact = [path for path in paths if stem(path) in ROLES]  # such as train.tsv beside train_100.tsv
-    used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), exact)
-    if len(paths) == 1:
-        used = [*paths]
-    elif not used or (used is exact and len(exact) > 1):
-        hint = ""
-        if len(ends) == len(paths) == 2 and not {"tsv", "jsonl"} & ends.keys():
-            hint = f"; if they are parallel, name the source first: data.columns={','.join(ends)}"
-        raise UserError(
-            f"data.root: {' and '.join(path.name for path in paths)} are both for '{role}'; give one another role: "
-            f"data.roles={paths[1].name}=none{hint}"
-        )
-    unused |= {path.name: f"{used[0].name} is the {role} split" for path in paths if path not in used}
-    first = "\t" if len(used) == 2 else next(lines(used[0]), "")
-    if "\t" in first or SCAN_LINE.fullmatch(first) or extension(used[0]).endswith("jsonl"):
-        return used
-    unused[used[0].name] = "one column, and no parallel file"
-    return []
+    exact = [path for path in paths if path.name.partition(".")[0] in ROLES]  # train.tsv beside train_100.tsv
+    used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), None)
+    if used or len(paths) == 1 or len(exact) == 1:
+        return used or (paths if len(paths) == 1 else exact)
+    hint = ""
+    if len(ends) == len(paths) == 2 and not {"tsv", "jsonl"} & ends.keys():
+        hint = f"; if they are parallel, name the source first: data.columns={','.join(ends)}"
+    raise UserError(
+        f"data.root: {' and '.join(path.name for path in paths)} are both for '{role}'; give one another role: "
+        f"data.roles={paths[1].name}=none{hint}"
+    )
 
 
-def stem(path: Path) -> str:
-    """Return the name of a file before the first point."""
-    return path.name.partition(".")[0]
+def _has_pairs(path: Path) -> bool:
+    first = next(lines(path), "")
+    return "\t" in first or bool(SCAN_LINE.fullmatch(first)) or extension(path).endswith("jsonl")
 
 
 def read_files(paths: Sequence[Path]) -> Table:
@@ -302,15 +298,17 @@ def read_files(paths: Sequence[Path]) -> Table:
     texts = [*lines(path)]
     while texts and not texts[-1].strip(" "):
         texts.pop()
-    if texts and SCAN_LINE.fullmatch(texts[0]):
+    if not texts:
+        raise UserError(f"{path} has no pairs")
+    if SCAN_LINE.fullmatch(texts[0]):
         found = [SCAN_LINE.fullmatch(text) for text in texts]
         if None in found:
             wrong = found.index(None)
             line = quoted(texts[wrong])
             raise UserError(f"{path}:{wrong + 1}: expected 'IN: <source> OUT: <target>', but the line is {line}")
-        return Table(("source", "target"), [match.groups() for match in found if match], (f"{path}:",) * 2)
+        return Table(("source", "target"), [match.groups() for match in found if match], f"{path}:")
     rows = [tuple(text.split("\t")) for text in texts]
-    width = len(rows[0]) if rows else 0
+    width = len(rows[0])
     for number, row in enumerate(rows, 1):
         if len(row) != width:
             plural = "s" * (len(row) != 1)
@@ -318,10 +316,10 @@ def read_files(paths: Sequence[Path]) -> Table:
                 f"{path}:{number}: the line has {len(row)} column{plural}, but line 1 has {width}: "
                 f"{quoted(texts[number - 1])}"
             )
-    names = tuple(name.strip().lower() for name in rows[0]) if rows else ()
+    names = tuple(name.strip().lower() for name in rows[0])
     if {"source", "target"} <= {*map(PURPOSES.get, names)} and len({*names}) == width:
-        return Table(names, rows[1:], (f"{path}:",) * width, 2)
-    return Table((), rows, (f"{path}:",) * width)
+        return Table(names, rows[1:], f"{path}:", 2)
+    return Table((), rows, f"{path}:")
 
 
 def extension(path: Path) -> str:
@@ -338,22 +336,29 @@ def _jsonl(path: Path) -> Table:
             raise UserError(f"{path}:{number}: invalid JSON ({error}): {quoted(line)}") from None
         if not isinstance(row, dict):
             raise UserError(f"{path}:{number}: expected a JSON object, but the line is {quoted(line)}")
-        nested = row.pop("translation", None)  # {translation: {xx, yy}}, as many data sets of the hub
-        rows.append({**row, **nested} if isinstance(nested, dict) else row)
+        rows.append(row)
+    return _table(rows, f"{path}:")
+
+
+def _table(rows: list[dict[str, Any]], place: str) -> Table:
+    """Return rows by name as a table; `{translation: {xx, yy}}`, as in many data sets of the hub, is two columns."""
+    for number, row in enumerate(rows):
+        if isinstance(row.get("translation"), dict):
+            rows[number] = row | row.pop("translation")
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
     if not columns:
-        raise UserError(f"{path}:1: the JSON object has no keys")
-    return Table(columns, [tuple(map(row.get, columns)) for row in rows], (f"{path}:",) * len(columns))
+        raise UserError(f"{place}1: the JSON object has no keys")
+    return Table(columns, [tuple(map(row.get, columns)) for row in rows], place)
 
 
 def _parallel(source: Path, target: Path) -> Table:
-    both = [*zip_longest(lines(source), lines(target))]
-    counts = [sum(pair[side] is not None for pair in both) for side in (0, 1)]
+    both = [[*lines(path)] for path in (source, target)]
+    counts = [*map(len, both)]
     if counts[0] != counts[1]:
         raise UserError(
             f"{source} and {target} must have the same number of lines, but have {counts[0]:,} and {counts[1]:,}"
         )
-    return Table((extension(source), extension(target)), both, (f"{source}:", f"{target}:"))
+    return Table((extension(source), extension(target)), [*zip(*both, strict=True)], f"{source}:")
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -395,10 +400,9 @@ def from_hub(
     """Return the splits of a data set on the Hugging Face hub, those not read with the reason, and the commit."""
     from datasets import load_dataset_builder
 
-    folder = Path(hub)
     files: dict[str, list[str]] = {}  # of a plain folder: the library would leave out splits of other names
-    for path in [] if (folder / "README.md").exists() else sorted(folder.glob("*.parquet")):
-        files.setdefault(re.sub(r"-\d+-of-\d+$", "", stem(path)), []).append(str(path))
+    for path in [] if (Path(hub) / "README.md").exists() else sorted(Path(hub).glob("*.parquet")):
+        files.setdefault(re.sub(r"-\d+-of-\d+$", "", path.name.partition(".")[0]), []).append(str(path))
     try:
         if files:
             builder = load_dataset_builder("parquet", data_files=files)
@@ -407,42 +411,30 @@ def from_hub(
         builder.download_and_prepare()
         loaded = builder.as_dataset()
         named = {str(name): roles.get(str(name)) or role_of(str(name)) for name in loaded}
-        read = [name for name, split in named.items() if split != "none"]
-        unused = {f"split {name}": "data.roles" for name in named if name not in read}
-        tables = {name: _hub_table(loaded[name], f"data.hub: '{hub}', {name}, row ", unused) for name in read}
+        unused = {f"split {name}": "data.roles" for name, role in named.items() if role == "none"}
+        read = [name for name, role in named.items() if role != "none"]
+        tables = {named[name]: _hub_table(loaded[name], f"data.hub: '{hub}', {name}, row ", unused) for name in read}
     except Exception as error:  # the errors of the hub have no common base class
-        raise UserError(f"data.hub: can't load '{hub}': {_reason(error, hub)}") from None
-    if len({*(named[name] for name in read)}) < len(read):
-        raise UserError(f"data.hub: '{hub}' has two splits with the same role: {', '.join(named)}; set data.roles")
-    if _missing({named[name]: None for name in read}):
-        raise UserError(f"data.hub: '{hub}' needs a train and a test split, but has {', '.join(named)}; set data.roles")
+        raise UserError(f"data.hub: can't load '{hub}': {_reason(error)}") from None
+    if len(tables) < len(read) or _missing(tables):
+        what = "has two splits with the same role" if len(tables) < len(read) else "needs a train and a test split"
+        raise UserError(f"data.hub: '{hub}' {what}: {', '.join(named)}; set data.roles")
     # For a repository the hash is the commit; for a folder it is a shorter hash of the library.
-    commit = builder.hash if re.fullmatch("[0-9a-f]{40}", builder.hash or "") else ""
-    return {named[name]: table for name, table in tables.items()}, unused, commit
+    return tables, unused, builder.hash if re.fullmatch("[0-9a-f]{40}", builder.hash or "") else ""
 
 
 def _hub_table(rows: Any, place: str, unused: dict[str, str]) -> Table:
     """Return the columns of texts and numbers: not audio or images, which need further packages to be read."""
     from datasets import Translation, Value
 
-    values: dict[str, list[Any]] = {}
-    for name, feature in rows.features.items():
-        if isinstance(feature, Value):
-            values[name] = [*rows[name]]
-        elif isinstance(feature, dict | Translation):
-            values |= {key: [row[key] for row in rows[name]] for key in (rows[name][0] if len(rows) else {})}
-        else:
-            unused[f"column {name}"] = "neither text nor numbers"
-    return Table(tuple(values), [*zip(*values.values(), strict=True)], (place,) * len(values))
+    read = [name for name, kind in rows.features.items() if isinstance(kind, Value | dict | Translation)]
+    unused |= {f"column {name}": "neither text nor numbers" for name in rows.features if name not in read}
+    return _table(rows.select_columns(read).to_list(), place)
 
 
-def _reason(error: Exception, hub: str) -> str:
+def _reason(error: Exception) -> str:
     """Return the error in one line, with a way to fix it."""
     text = str(error).strip().split("\n")[0][:160] or type(error).__name__
     if "scripts are no longer supported" in text:
         return f"{text}. If the hub has a parquet copy, use data.revision=refs/convert/parquet"
-    if Path(hub).is_dir():
-        return f"{text}. A folder of text files is set with data.root"
-    if isinstance(error, ConnectionError) or "offline" in text.lower():
-        return f"{text}. Offline, use data.root, or load the data set once while online"
-    return text
+    return f"{text}. A folder of text files is set with data.root"

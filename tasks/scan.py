@@ -119,23 +119,18 @@ LOADED = {
 }
 
 
-def tags(source: Tokens, target: Tokens) -> dict[str, str | int]:
-    """Return the tags of a pair: number of actions and of words, direction patterns, connective."""
-    command = " ".join(source)
-    connective = next((word for word in ("and", "after") if word in source), "none")
-    patterns = re.findall(r"(?:opposite |around )?(?:left|right)", command) or ["plain"]
-    return {
-        "length": len(target),
-        "command_length": len(source),
-        "template": " + ".join(sorted(set(patterns))),
-        "connective": connective,
-    }
-
-
 @cache
 def _example(command: str, actions: Tokens) -> Example:
+    """Return a pair with its tags: number of actions and of words, direction patterns, connective."""
     source = tuple(command.split())
-    return Example(source, actions, tags(source, actions))
+    patterns = re.findall(r"(?:opposite |around )?(?:left|right)", command) or ["plain"]
+    tags = {
+        "length": len(actions),
+        "command_length": len(source),
+        "template": " + ".join(sorted(set(patterns))),
+        "connective": next((word for word in ("and", "after") if word in source), "none"),
+    }
+    return Example(source, actions, tags)
 
 
 @cache
@@ -153,25 +148,23 @@ class Scan(Task):
     class Config(TaskConfig):
         split: str = "simple"
         validation_fraction: float = Field(
-            0.05,
-            ge=0,
-            le=0.5,
-            description="fraction of train held out for validation, selected by hash; 0: no validation split",
+            0.05, ge=0, le=0.5, description="fraction of train held out for validation, by hash; 0: no validation split"
         )
-        root: str = Field(
-            "", description="folder with the layout of github.com/brendenlake/SCAN to read the split from"
-        )
+        root: str = Field("", description="folder laid out as github.com/brendenlake/SCAN to read the split from")
 
     def __init__(self, config: Config) -> None:
         self.check_config(config)
         if config.root:
-            sides = self._read(config)
+            train, test = (_from_folder(config.root, config.split, side) for side in ("train", "test"))
         else:
-            commands = zip(("train", "test"), RULES[config.split][1](config.seed), strict=True)
-            sides = {side: [_example(command, all_pairs()[command]) for command in own] for side, own in commands}
-        self._split, self._shots = config.split, _shots(config.split, sides["train"])
-        train, validation = hold_out(sides["train"], config.validation_fraction, config.seed, {*self._shots})
-        self._examples = {"train": train, "validation": validation, "test": sides["test"]}
+            sides = RULES[config.split][1](config.seed)
+            train, test = ([_example(command, all_pairs()[command]) for command in side] for side in sides)
+        self._split, self._shots = config.split, list[Tokens]()
+        if rule := _rule_of_shots(config.split):
+            others = {*RULES[rule][1](0)[0]}
+            self._shots = [*dict.fromkeys(e.source for e in train if " ".join(e.source) not in others)]
+        train, validation = hold_out(train, config.validation_fraction, config.seed, {*self._shots})
+        self._examples = {"train": train, "validation": validation, "test": test}
 
     @classmethod
     def version_of(cls, split: str) -> int:
@@ -201,33 +194,14 @@ class Scan(Task):
         added = f"train has {len(self._shots):,} commands that are not in train of {_rule_of_shots(self._split)}"
         return [f"{added}, such as {quoted(' '.join(self._shots[0]))}; none of them is held out for validation"]
 
-    @staticmethod
-    def _read(config: Config) -> dict[str, list[Example]]:
-        sides = {side: _from_folder(config.root, config.split, side) for side in ("train", "test")}
-        for side, examples in sides.items():
-            expected = official()[side].get(config.split)
-            if expected and (digest := checksum(examples)) != expected:
-                raise UserError(
-                    f"{config.root}: '{config.split}' ({side}, {len(examples)} lines) is not the "
-                    f"official data: SHA-256 {digest[:12]}..., expected {expected[:12]}..."
-                )
-        return sides
-
 
 def _rule_of_shots(split: str) -> str:
     """Return the split scheme that a few-shot split adds examples to; empty for any other split."""
     return next((rule for name, rule in SHOTS.items() if split.startswith(f"{name}_")), "")
 
 
-def _shots(split: str, train: Sequence[Example]) -> list[Tokens]:
-    """Return the commands that a few-shot split adds to train, each once."""
-    if not (rule := _rule_of_shots(split)):
-        return []
-    others = {*RULES[rule][1](0)[0]}
-    return [*dict.fromkeys(e.source for e in train if " ".join(e.source) not in others)]
-
-
 def _from_folder(root: str, split: str, side: str) -> list[Example]:
+    """Return one side of a split; `UserError` for a pair beyond the grammar, and for other data than the official."""
     path = path_of(root) / official()["files"][split].format(side=side)
     table = read_files([path])
     examples = []
@@ -239,4 +213,10 @@ def _from_folder(root: str, split: str, side: str) -> list[Example]:
                 "`pairs` reads any pairs: tfstudy run pairs --set data.root=FOLDER"
             )
         examples.append(_example(command, actions))
+    digest, expected = checksum(examples), official()[side].get(split)
+    if expected and digest != expected:
+        raise UserError(
+            f"{root}: '{split}' ({side}, {len(examples)} lines) is not the official data: "
+            f"SHA-256 {digest[:12]}..., expected {expected[:12]}..."
+        )
     return examples

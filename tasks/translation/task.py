@@ -90,7 +90,9 @@ class Translation(CorpusTask):
         self.config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
-        size = size_for(len(train)) if config.subword_vocab_size < 0 else config.subword_vocab_size
+        size = config.subword_vocab_size  # with few pairs, most of many subwords would be rare
+        if size < 0:
+            size = next((size for limit, size in SIZES if len(train) <= limit), MAX_SIZE)
         self._subwords = learn([*(pair.source for pair in train), *(pair.target for pair in train)], size)
         self._bleu_tokenizer = bleu_tokenizer(config.target_language, text.train)
         encoded = [e for e in self._encode(train) if max(len(e.source), len(e.target)) <= MAX_SUBWORDS]
@@ -289,11 +291,6 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
     trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return Subwords(tokenizer)
-
-
-def size_for(pairs: int) -> int:
-    """Return the number of subwords for a number of pairs: with few pairs, most of many subwords would be rare."""
-    return next((size for limit, size in SIZES if pairs <= limit), MAX_SIZE)
 
 
 def bleu_tokenizer(language: str, train: Sequence[Pair]) -> str:

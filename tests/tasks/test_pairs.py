@@ -7,8 +7,6 @@ from pathlib import Path
 
 import datasets
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.commands import tfstudy
 from tests.tasks.corpora import pairs_folder, write
@@ -109,38 +107,17 @@ def test_tokens_that_train_lacks_are_counted_with_the_ceiling_they_set(tmp_path)
     assert task.vocabulary() == ({"jump", "twice"}, {"J"})
 
 
-words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\ufeff "), min_size=1, max_size=5)
-sentences = st.lists(words, min_size=1, max_size=4).map(" ".join)
-
-
-@given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4), st.sampled_from(["words", "characters"]))
-def test_any_text_is_kept_as_it_is(tmp_path_factory, rows, tokens):
-    rows = [("<pad> <eos>", "<unk> \u2028 x\u00a0y"), *((a.replace("␣", "_"), b.replace("␣", "_")) for a, b in rows)]
-    root = write(tmp_path_factory.mktemp("pairs"), {"train.tsv": tsv(rows), "test.tsv": tsv(rows)})
-    assert texts(made(root, tokens=tokens), "train") == rows
-
-
-@pytest.mark.parametrize(
-    ("files", "config", "message"),
-    [
-        ({"train.tsv": "a\tb\nc\t\n"}, {}, "train.tsv:2: the target is empty (1 of 2 pairs of train have an"),
-        ({"train.tsv": "source\ttarget\n \tb\n"}, {}, "train.tsv:2: the source is empty (1 of 1 pairs of train have"),
-        ({"train.txt": "IN: a OUT: b\nc d\n"}, {}, "train.txt:2: expected 'IN: <source> OUT: <target>'"),
-        ({"train.jsonl": '{"src": "a", "tgt": "b"}\n{"src": "a"}\n'}, {}, "train.jsonl:2: 'tgt' must be text"),
-        ({"train.jsonl": '{"x": "a", "y": "b"}\n'}, {}, "data.columns=x=source,y=target"),
-        ({"train.tsv": "a\tb\tc\n"}, {"columns": "source,target"}, "has 3 columns without names, but data.col"),
-        ({"train.tsv": "a\tb\n"}, {"columns": "source,targt=goal"}, "unknown purpose 'goal'"),
-        ({"train.tsv": "a\tb\n", "train.jsonl": "{}"}, {}, "train.tsv are both for 'train'; give one another"),
-        ({"train.a": "x\n", "train.b": "y\n"}, {}, "name the source first: data.columns=a,b"),
-        ({"train.tsv": "a\tb\n"}, {"roles": "tests.tsv=test"}, "has no file 'tests.tsv'; did you mean 'test.tsv'?"),
-        ({"train.tsv": "a\tb\n"}, {"roles": "test.tsv=none"}, "has no test file"),
-    ],
-)  # fmt: skip
-def test_a_fault_is_one_line_with_its_place(tmp_path, files, config, message):
-    root = write(tmp_path, {"test.tsv": "a\tb\n"} | files)
-    with pytest.raises(UserError, match=re.escape(message)) as error:
-        made(root, **config)
-    assert "\n" not in str(error.value)
+def test_any_text_is_kept_as_it_is_and_an_empty_side_is_refused_with_its_line(tmp_path):
+    rows = [("<pad> <eos>", "<unk> \u2028 x\u00a0y"), ('"a b', "NA 1.50")]
+    root = write(tmp_path / "good", {"train.tsv": tsv(rows), "test.tsv": tsv(rows)})
+    for tokens in ("words", "characters"):
+        assert texts(made(root, tokens=tokens), "train") == rows
+    for text, message in (
+        ("a\tb\nc\t\n", "train.tsv:2: the target is empty (1 of 2 pairs of train have an"),
+        ("source\ttarget\n \tb\n", "train.tsv:2: the source is empty (1 of 1 pairs of train have"),
+    ):
+        with pytest.raises(UserError, match=re.escape(message)):
+            made(write(tmp_path, {"train.tsv": text, "test.tsv": "a\tb\n"}))
 
 
 def test_a_data_set_of_the_hub_has_its_columns_and_all_of_its_splits(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.tasks import generated_tasks
 from tfstudy.tasks.pcfg import FUNCTIONS, PAIRS, Pcfg
 
 UNARY = FUNCTIONS[:6]
@@ -12,7 +13,7 @@ SYNONYMS = ("substitutivity_equally_distributed", "substitutivity_primitive")
 
 
 def made(split="random", **data):
-    return Pcfg(Pcfg.Config(split=split, **{"train_examples": 1000, "eval_examples": 100} | data))
+    return generated_tasks.made("pcfg", split, **{"train_examples": 1000, "eval_examples": 100} | data)
 
 
 def interpreted(source):
@@ -47,21 +48,12 @@ def interpreted(source):
                 value[0], value[-1] = value[-1], value[0]
             case "repeat":
                 value = first * 2
-            case "append":
-                value = first + second
-            case "prepend":
-                value = second + first
-            case "remove_first":
-                value = second
-            case "remove_second":
-                value = first
+            case "append" | "prepend" | "remove_first" | "remove_second":
+                wanted = {"append": (0, 1), "prepend": (1, 0), "remove_first": (1,), "remove_second": (0,)}[name]
+                value = [symbol for side in wanted for symbol in (first, second)[side]]
         values.append(value)
     assert (len(values), commas) == (1, 0)
     return values[0]
-
-
-def count(source):
-    return sum(token.removesuffix("_syn") in FUNCTIONS for token in source)
 
 
 @pytest.mark.parametrize("split", Pcfg.schemes)
@@ -70,11 +62,9 @@ def test_values_are_those_of_the_interpreter_and_lengths_the_numbers_of_function
     for part in task.splits().all:
         for example in task.examples(part):
             assert [*example.target] == interpreted(example.source)
-            assert count(example.source) == example.tags["length"]
+            functions = [token for token in example.source if token.removesuffix("_syn") in FUNCTIONS]
+            assert len(functions) == example.tags["length"]
             assert len(example.target) <= 256
-
-
-# What each scheme holds out
 
 
 def test_no_pair_of_systematicity_is_in_training_and_each_is_tested():

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tasks.corpora import (
-    EN_DE,
     FORMS,
     NONE,
     PAIRS,
@@ -41,14 +40,6 @@ def test_every_format_gives_the_same_pairs(tmp_path, form):
         assert read_splits(tmp_path, NONE) == SPLITS
 
 
-def test_formats_differ_between_splits_and_a_further_test_file_is_a_split_of_its_own(tmp_path):
-    files = FORMS["tsv.gz"]("train", PAIRS) | FORMS["parallel, one gzipped"]("test-2017", TEST)
-    files |= FORMS["tsv"]("valid", TEST) | {"README.md": "about", "gen.tsv": tsv(TEST), "test.fr": "x\n"}
-    found = read(write(tmp_path, files))
-    assert read_splits(tmp_path) == {"train": PAIRS, "validation": TEST, "test_2017": TEST, "gen": TEST}
-    assert {*found.unused} == {"README.md", "test.fr"}
-
-
 def test_two_columns_can_be_read_in_reverse_and_parallel_files_by_swapping_the_languages(tmp_path):
     reverse = read_splits(corpus(tmp_path / "columns"), columns="target,source")["train"]
     assert reverse == [Sentences(p.target, p.source) for p in PAIRS]
@@ -62,7 +53,7 @@ def test_a_first_line_is_a_header_if_it_names_what_was_set_or_is_the_same_codes_
     for languages in (NONE, ("fr", "wol")):
         assert read_splits(write(tmp_path / "codes", files), languages) == SPLITS
     assert read_splits(tmp_path / "codes", ("wol", "fr"))["test"] == [Sentences("zwei", "two")]
-    assert read(tmp_path / "codes").splits["train"].place(0, 1).endswith("train.tsv:2"), "lines are those of the file"
+    assert read(tmp_path / "codes").splits["train"].first == 2, "lines are those of the file"
     one = write(tmp_path / "one", {"train.tsv": f"id\tno\n{tsv(PAIRS)}", "test.tsv": tsv(TEST)})
     assert read_splits(one, NONE)["train"] == [("id", "no"), *PAIRS], "two words of one file are a pair"
     row = json.dumps({"source": "wmt", "target": "news", "en": "a", "de": "b", "id": None}) + "\n"
@@ -98,42 +89,42 @@ def test_the_corpora_of_a_folder_are_listed_with_their_files(tmp_path):
 # Errors
 
 
-def error_of(folder, files, languages=EN_DE):
-    """The message about a corpus whose other files are right."""
-    good = {"train.tsv": "a\tb\n", "dev.tsv": "c\td\n", "test.tsv": "e\tf\n"}
-    stems = {name.split(".")[0] for name in files}
-    kept = {name: text for name, text in good.items() if name.split(".")[0] not in stems}
-    with pytest.raises(UserError) as caught:
-        read(write(folder, kept | files), languages)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert len(text) < 1000
-    return text.replace(str(folder), "ROOT")
-
-
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("files", "config", "message"),
     [
-        ({"train.tsv": "a\tb\na\tb\tc\n"},
+        ({"train.tsv": "a\tb\na\tb\tc\n"}, {},
          "ROOT/train.tsv:2: the line has 3 columns, but line 1 has 2: 'a\\tb\\tc'"),
-        ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
-        ({"train.tsv": "a\tb\n".encode("utf-16")}, "ROOT/train.tsv:1: byte 1 of the line is not UTF-8"),
-        ({"train.tsv.gz": gzip.compress(tsv(PAIRS * 20).encode())[:-9]}, "train.tsv.gz is not a complete gzip file: "),
-        ({"train.tsv.gz": ""}, "ROOT/train.tsv.gz is empty"),
-        ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en"\n'}, "ROOT/train.jsonl:2: invalid JSON"),
-        ({"train.jsonl": '["a", "b"]\n'}, "train.jsonl:1: expected a JSON object, but the line is '[\"a\", \"b\"]'"),
-        ({"train.jsonl": '{"en": "a", "dee": "b", "source": "a"}\n'},
+        ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, {}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
+        ({"train.tsv.gz": gzip.compress(tsv(PAIRS * 20).encode())[:-9]}, {}, "gz is not a complete gzip file"),
+        ({"train.tsv.gz": ""}, {}, "ROOT/train.tsv.gz is empty"),
+        ({"train.txt": "IN: a OUT: b\nc d\n"}, {}, "train.txt:2: expected 'IN: <source> OUT: <target>'"),
+        ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en"\n'}, {}, "ROOT/train.jsonl:2: invalid JSON"),
+        ({"train.jsonl": '["a", "b"]\n'}, {}, "expected a JSON object, but the line is '[\"a\", \"b\"]'"),
+        ({"train.jsonl": '{"en": "a", "dee": "b", "source": "a"}\n'}, {},
          "ROOT/train.jsonl:1: no target among the columns en, dee, source; say which, such as data.columns=en=source"),
-        ({"train.jsonl": '{"en": "a", "de": null}\n'}, "ROOT/train.jsonl:1: 'de' must be text, but is null"),
-        ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, "train.jsonl:1: 'en' contains half of a surrogate pair"),
-        ({"train.en": "a\nb\n", "train.de.gz": "c\n"},
+        ({"train.jsonl": '{"src": "a", "tgt": "b"}\n{"src": "a"}\n'}, {}, "train.jsonl:2: 'tgt' must be text, but"),
+        ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, {}, "'en' contains half of a surrogate pair"),
+        ({"train.en": "a\nb\n", "train.de.gz": "c\n"}, {},
          "ROOT/train.en and ROOT/train.de.gz must have the same number of lines, but have 2 and 1"),
-        ({"train.en": "a\n"}, "The folder contains dev.tsv, test.tsv, train.en (one column, and no parallel file)"),
-        ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "dev.tsv and valid.tsv are both for 'validation'; "),
+        ({"train.en": "a\n"}, {}, "folder contains dev.tsv, test.tsv, train.en (one column, and no parallel file)"),
+        ({"train.a": "x\n", "train.b": "y\n"}, {}, "name the source first: data.columns=a,b"),
+        ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, {}, "dev.tsv and valid.tsv are both for 'validation'; "),
+        ({"train.tsv": "a\tb\tc\n"}, {"columns": "source,target"}, "has 3 columns without names, but data.col"),
+        ({"train.tsv": "a\tb\n"}, {"columns": "source,targt=goal"}, "unknown purpose 'goal'"),
+        ({"train.tsv": "a\tb\n"}, {"roles": "tests.tsv=test"}, "has no file 'tests.tsv'; did you mean 'test.tsv'?"),
+        ({"train.tsv": "a\tb\n"}, {"roles": "test.tsv=none"}, "has no test file"),
     ],
 )  # fmt: skip
-def test_an_error_in_a_file_is_reported_with_its_location(tmp_path, files, message):
-    assert message in error_of(tmp_path, files)
+def test_an_error_in_a_file_is_one_line_with_its_location(tmp_path, files, config, message):
+    stems = {name.split(".")[0] for name in files}
+    good = {"train.tsv": "a\tb\n", "dev.tsv": "c\td\n", "test.tsv": "e\tf\n"}
+    kept = {name: text for name, text in good.items() if name.split(".")[0] not in stems}
+    with pytest.raises(UserError) as caught:
+        read(write(tmp_path, kept | files), **config)
+    text = str(caught.value).replace(str(tmp_path), "ROOT")
+    assert message in text
+    assert "\n" not in text
+    assert len(text) < 1000
 
 
 def test_a_folder_that_cannot_be_read_is_a_user_error(tmp_path, monkeypatch):
@@ -213,7 +204,7 @@ def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub, commit, re
 def test_a_set_without_the_splits_or_with_an_invalid_row_is_refused(hub):
     rows = [{"en": "a", "de": "b"}, {"en": "c", "de": None}]
     for splits, message in (
-        (loaded("train", "dev"), " needs a train and a test split, but has train, dev; set data.roles"),
+        (loaded("train", "dev"), " needs a train and a test split: train, dev; set data.roles"),
         (loaded("train", "dev", "val", "test"), " has two splits with the same role: train, dev, val, test; set"),
         (loaded("train", "test", rows=rows), ", train, row 2: 'de' must be text, but is null$"),
     ):
@@ -234,9 +225,9 @@ def test_audio_beside_the_sentences_is_not_read_and_named(hub):
 
 def test_any_error_of_the_hub_is_one_line_with_a_way_out(hub):
     for error, message in (
-        (ConnectionError("no route\nand much more"), "no route. Offline, use data.root, or load the data set once"),
+        (ConnectionError("no route\nand much more"), "no route. A folder of text files is set with data.root"),
         (RuntimeError("Dataset scripts are no longer supported"), "If the hub has a parquet copy, use data.revision="),
-        (ValueError(), "ValueError$"),
+        (ValueError(), "ValueError. A folder of text"),
     ):
         hub(Mock(side_effect=error))
         with pytest.raises(UserError, match=rf"^data\.hub: can't load 'someone/set': .*{message}"):

@@ -1,7 +1,6 @@
 """SCAN: the grammar against a second interpreter and the official checksums, split schemes, validation, tags, files."""
 
 import gc
-import hashlib
 import re
 from collections import Counter
 from functools import lru_cache
@@ -12,32 +11,16 @@ import pytest
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import as_lines, checksum, overlap, stable_hash
-from tfstudy.tasks.scan import CUTOFFS, RULES, SHARES, Scan, all_pairs, official, tags
+from tfstudy.tasks.scan import CUTOFFS, RULES, SHARES, Scan, _example, all_pairs, official
 
 OFFICIAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "scan"  # part of the official repository
-# Number of lines and first digits of the sha256 of the sorted lines `command<TAB>actions` of the official files.
-SUMS = {
-    "length": ((16990, "b449c787a4c2e816"), (3920, "e9bd0b06cb972a4a")),
-    "addprim_jump": ((14670, "e60be8fa7fd88b42"), (7706, "af971a314cdeda91")),
-    "addprim_turn_left": ((21890, "7a87330ea22b31b5"), (1208, "871b1eb91236d07b")),
-    "template_jump_around_right": ((18528, "68c243923cfe25bc"), (1173, "1dc10f0027f064f4")),
-    "template_right": ((15225, "26625d4787e54df2"), (4476, "f7559991d2f94613")),
-    "template_opposite_right": ((15225, "91791f93dda8fe40"), (4476, "4403926c0eacc812")),
-    "template_around_right": ((15225, "5d47ce1eb8a7f896"), (4476, "b64b5b28fc48416b")),
-    "filler_num0": ((15225, "5d47ce1eb8a7f896"), (1173, "1dc10f0027f064f4")),
-    "filler_num1": ((16290, "83610a2afbd8fd10"), (1173, "1dc10f0027f064f4")),
-    "filler_num2": ((17391, "246567d75def2598"), (1173, "1dc10f0027f064f4")),
-    "filler_num3": ((18528, "68c243923cfe25bc"), (1173, "1dc10f0027f064f4")),
-}
+# Splits that are drawn by a rule and have checksums of the official files
+REGENERATED = sorted(name for name in RULES.keys() & official()["train"].keys() if not name.startswith("simple"))
 
 
 @lru_cache(maxsize=16)
 def scan(split="simple", seed=0, validation=0.05):
     return Scan(Scan.Config(split=split, seed=seed, validation_fraction=validation))
-
-
-def sums(task):
-    return tuple((len(task.examples(side)), checksum(task.examples(side))[:16]) for side in ("train", "test"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,9 +39,6 @@ def commands(split, seed=0):
 
 def sources(task, split):
     return [example.source for example in task.examples(split)]
-
-
-# The grammar
 
 
 def verb_actions(verb):
@@ -88,33 +68,28 @@ def interpret(command):
     raise AssertionError(f"not a command: {command}")
 
 
-def test_an_interpreter_agrees_on_every_pair():
+def test_an_interpreter_agrees_on_every_pair_and_all_pairs_are_the_official_ones():
     assert [command for command, actions in all_pairs().items() if list(actions) != interpret(command)] == []
+    assert checksum(_example(*pair) for pair in all_pairs().items()) == (
+        "b3e98e121df6eabee1c885fb0b3d890e755af1e3d0807be31e28087b37051d84"
+    )
     command = "look around right after jump left"
     expected = {"length": 10, "command_length": 6, "template": "around right + left", "connective": "after"}
-    assert tags(tuple(command.split()), tuple(interpret(command))) == expected
+    assert _example(command, all_pairs()[command]).tags == expected
 
 
-def test_all_pairs_are_the_official_ones():
-    commands = sorted(all_pairs())
-    pairs = [f"{command}\t{' '.join(all_pairs()[command])}" for command in commands]
-    assert len(pairs) == 20910
-    assert sha256(pairs) == "b3e98e121df6eabee1c885fb0b3d890e755af1e3d0807be31e28087b37051d84"
-    assert sha256(commands) == "05ac20c5d4e1d9235be18930ea05c37a800cd8e0d9b71da1cdcd6e88757c32bf"
+def checksums(task):
+    return [checksum(task.examples(side)) for side in ("train", "test")]
 
 
-def sha256(text):
-    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+def official_checksums(split):
+    return [official()[side][split] for side in ("train", "test")]
 
 
-# Splits by rules
-
-
-@pytest.mark.parametrize("split", SUMS)
+@pytest.mark.parametrize("split", REGENERATED)
 def test_regenerated_splits_are_the_official_ones(split):
-    task = scan(split, validation=0)
-    assert sums(task) == SUMS[split]
-    assert all(checksum(task.examples(side)) == official()[side][split] for side in ("train", "test"))
+    assert len(REGENERATED) == 11
+    assert checksums(scan(split, validation=0)) == official_checksums(split)
 
 
 def test_a_cutoff_trains_on_the_short_and_tests_on_the_long():
@@ -123,9 +98,6 @@ def test_a_cutoff_trains_on_the_short_and_tests_on_the_long():
         assert len(train) + len(test) == 20910
         assert max(len(all_pairs()[command]) for command in train) <= cutoff
         assert min(len(all_pairs()[command]) for command in test) > cutoff
-
-
-# The random splits
 
 
 def test_simple_has_the_official_sizes_every_pair_once_and_another_order_for_another_seed():
@@ -140,9 +112,6 @@ def test_simple_has_the_official_sizes_every_pair_once_and_another_order_for_ano
         assert len(large) > len(small)
 
 
-# Validation
-
-
 def test_validation_is_taken_from_train_and_only_from_there():
     whole, task = scan("addprim_jump", validation=0), scan("addprim_jump")
     assert Counter(sources(task, "train")) + Counter(sources(task, "validation")) == Counter(sources(whole, "train"))
@@ -152,12 +121,6 @@ def test_validation_is_taken_from_train_and_only_from_there():
     assert as_lines(task.examples("test")) == as_lines(whole.examples("test"))
 
 
-# Official files
-
-SUMS_OF_COPIES = {
-    "simple": ((16728, "27b5523f423fb7d4"), (4182, "fbf1f87122f48f4d")),
-    "mcd1": ((8365, "ae420eea242bf32f"), (1045, "737b91e16e838c39")),
-}
 FOLDERS = {
     "simple": "simple_split",
     "length": "length_split",
@@ -182,11 +145,13 @@ def write_folder(root, split, train=("IN: jump OUT: I_JUMP",), test=("IN: run OU
     return root
 
 
-@pytest.mark.parametrize("split", SUMS_OF_COPIES)
-def test_official_files_are_read_whole(split):
+@pytest.mark.parametrize(("split", "train", "test"), [("simple", 16728, 4182), ("mcd1", 8365, 1045)])
+def test_official_files_are_read_whole(split, train, test):
     if not OFFICIAL.is_dir():
         pytest.skip("no copy of the official files beside the repository")
-    assert sums(read(OFFICIAL, split)) == SUMS_OF_COPIES[split]
+    task = read(OFFICIAL, split)
+    assert (len(task.examples("train")), len(task.examples("test"))) == (train, test)
+    assert checksums(task) == official_checksums(split)
 
 
 @pytest.mark.parametrize(("split", "end"), [("length", ""), ("addprim_jump", " \r\n\n")])
@@ -194,7 +159,7 @@ def test_a_split_read_from_files_is_the_one_regenerated_whatever_its_last_lines(
     task = scan(split, validation=0)
     first, *train = official_lines(task.examples("train"))
     write_folder(tmp_path, split, ["\ufeff" + first, *train], official_lines(task.examples("test")), end=end)
-    assert sums(read(tmp_path, split)) == SUMS[split]
+    assert checksums(read(tmp_path, split)) == official_checksums(split)
     write_folder(tmp_path, split, [first, *train], official_lines(task.examples("test"))[1:])
     with pytest.raises(UserError, match=rf"'{split}' \(test, \d+ lines\) is not the official data"):
         read(tmp_path, split)
@@ -214,40 +179,28 @@ def test_the_examples_that_a_few_shot_split_adds_are_trained_on_and_never_held_o
     assert {Scan.version_of(name) for name in RULES} == {1}, "runs of other splits keep their identity"
 
 
-def test_a_split_is_read_from_the_path_of_the_official_repository(tmp_path):
-    for path in (
-        "simple_split/tasks_train_simple.txt",
-        "add_prim_split/with_additional_examples/tasks_train_addprim_complex_jump_num32_rep5.txt",
-        "filler_split/tasks_train_filler_num3.txt",
-        "few_shot_split/tasks_train_fewshot_num1024_rep5.txt",
-        "mcd_split/tasks_train_mcd3.txt",
-    ):
-        with pytest.raises(UserError, match=re.escape(f"can't read {tmp_path / path}: No such file")):
-            read(tmp_path, Path(path).stem.removeprefix("tasks_train_"))
-
-
-GOOD = "IN: jump OUT: I_JUMP"
-
-
 def test_a_file_that_is_not_the_official_one_is_refused_with_its_line(tmp_path):
     for lines, message in (
-        ([GOOD, "jump I_JUMP"], "txt:2: expected 'IN: <source> OUT: <target>'"),
+        (["IN: jump OUT: I_JUMP", "jump I_JUMP"], "txt:2: expected 'IN: <source> OUT: <target>'"),
         (["jump I_JUMP"], "txt:1: 'jump I_JUMP' -> 'jump I_JUMP' is not a pair of the SCAN grammar"),
         (["IN: OUT: I_JUMP"], "txt:1: '' -> 'I_JUMP' is not a pair of the SCAN grammar; the task `pairs` reads"),
-        ([], "'simple' (train, 0 lines) is not the official data"),
+        ([], "tasks_train_simple.txt has no pairs"),
         (["IN: jump\udcff OUT: I_JUMP"], "txt:1: byte 9 of the line is not UTF-8"),
-        ([GOOD], "'simple' (train, 1 lines) is not the official data: SHA-256"),
+        (["IN: jump OUT: I_JUMP"], "'simple' (train, 1 lines) is not the official data: SHA-256"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             read(write_folder(tmp_path, "simple", lines))
 
 
 def test_a_split_scheme_that_is_not_there_is_refused_with_the_nearest_or_with_where_to_get_it(tmp_path):
-    with pytest.raises(UserError, match=r"'lenght'.*'length'.* simple, "):
-        scan("lenght")
-    with pytest.raises(UserError, match=r"'mcd1' .* data.root to a copy of \S+/SCAN at .* pull request 2"):
-        scan("mcd1")
-    with pytest.raises(UserError, match=r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"):
-        read(tmp_path, "fewshot_num1_rep9")
+    path = "few_shot_split/tasks_train_fewshot_num1024_rep5.txt"  # as in the official repository
+    for root, split, message in (
+        ("", "lenght", r"'lenght'.*'length'.* simple, "),
+        ("", "mcd1", r"'mcd1' .* data.root to a copy of \S+/SCAN at .* pull request 2"),
+        (tmp_path, "fewshot_num1_rep9", r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"),
+        (tmp_path, "fewshot_num1024_rep5", f"can't read {re.escape(str(tmp_path / path))}: No such file"),
+    ):
+        with pytest.raises(UserError, match=message):
+            read(root, split)
     with pytest.raises(UserError, match=r"'validation'.* train, test"):
         scan(validation=0).examples("validation")

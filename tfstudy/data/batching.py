@@ -23,15 +23,14 @@ class Batches:
 
     With `batching="random"`, each epoch is shuffled and divided into batches of `batch_size` rows, or with
     `batch_tokens` into batches of about equally many tokens: on average at most `batch_tokens`, counting the longer of
-    source and target of each row. With `batching="length"`, the shuffled rows are sorted by length before they are
-    divided, by target and then by source (ties stay shuffled), and then the batches are shuffled; here `batch_tokens`
-    limits the padded positions on a batch's longer side. 0 is no limit; a target counts BOS and EOS, a source EOS.
-    Every epoch holds every row once and has the same number of batches.
+    source and target of each row. With `batching="length"`, the shuffled rows are sorted by target and then by source
+    before they are divided, and then the batches are shuffled; here `batch_tokens` limits the padded positions on a
+    batch's longer side. 0 is no limit; a target counts BOS and EOS, a source EOS. Every epoch holds every row once.
 
     `batching="fairseq"` divides as fairseq 0.6 does (`LanguagePairDataset.ordered_indices` and `batch_by_size`): rows
     are sorted by source and then by target, BOS does not count, and a full batch of 8 rows or more gives its last rows
-    to the next batch, so that its size is a multiple of 8 (a batch that gets rows in this way may exceed
-    `batch_tokens`). The batches are made once; only their order changes from epoch to epoch.
+    to the next batch, so that its size is a multiple of 8 (the next may then exceed `batch_tokens`). The batches are
+    made once; only their order changes from epoch to epoch.
 
     With `resampled_examples`, a sample of that many rows, drawn once and with replacement, replaces the split.
     """

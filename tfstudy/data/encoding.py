@@ -18,13 +18,11 @@ MICRO_BATCHES, RECTANGLES = 2, 4  # on CPU: micro-batches per batch, and rectang
 # Cost on CPU of one more rectangle, in padded positions: measured 20 (Transformer, CNN) to 65 (LSTM), by least squares
 # over steps of 1 to 12 (time = a + b rectangles + c positions). Four micro-batches are 15 to 20 % slower than two.
 RECTANGLE_OVERHEAD = 48
-# Parameters times tokens of a batch below which one micro-batch is faster than two, on one thread by about 1.2: most of
-# such a step is calls, which two threads cannot make at the same time. Measured: 1.15 to 1.25 at width 64 and 32 rows,
-# 1.1 at 64 rows, 1.0 to 1.2 at width 128; on two threads, above the limit, up to 14 % slower.
+# Parameters times tokens of a batch below which one micro-batch is faster than two (by 1.15 to 1.25 at width 64 and 32
+# rows): most of such a step is calls, which two threads cannot make at the same time.
 SMALL_STEP = 200_000_000
 SMALL_STEP_OVERHEAD = 150  # `RECTANGLE_OVERHEAD` of such batches: a position costs less, and a rectangle as much
-# Rows where a rectangle may start; division takes 1 ms at most. If all rows are candidates, it takes 9 ms for 512 rows,
-# 37 ms for 1,024 and 190 ms for 2,048, and a step costs 0.1 to 0.2 % less.
+# Rows where a rectangle may start: division takes 1 ms at most, and 190 ms if all of 2,048 rows are candidates.
 CANDIDATES = 256
 
 

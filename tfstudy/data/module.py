@@ -33,16 +33,14 @@ class Loader:
 class TaskData(LightningDataModule):
     """The data of a task for training with a `lightning.Trainer` (or with `training.fit`).
 
-    It builds the vocabularies of the train split, encodes the train and validation splits as tensors, which move to
-    the device as a whole, and yields a `Batch` for each step. The order depends on `seed` only (see `Batches` for
-    `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). With `target_eos=False` the targets of both
-    splits do not end with EOS. By default an epoch is one pass over the train split. A task may have other train
-    examples for every pass (`Task.redrawn`), as many as its train split has; `steps` is the number of batches of all of
-    training, which tells the task how far it is.
-    `micro_batches` is the maximum number of micro-batches per batch; 1 disables splitting, and 0 is 2 on CPU, where
-    padding costs most, and 1 elsewhere, where the number of kernels does. With 0 on CPU, a batch with little work for a
-    model of `parameters` parameters (0: unknown) is only divided into rectangles. The validation loader covers the
-    validation split, if the task has one, in batches of similar length.
+    Vocabularies are those of the train split. The train and validation splits are tensors, which move to the device as
+    a whole; targets end with EOS unless `target_eos` is False. A `Batch` for each step follows from `seed` alone (see
+    `Batches` for `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). By default an epoch is one pass
+    over the train split. A task may have other train examples for every pass (`Task.redrawn`); `steps` is the number of
+    batches of all of training, which tells the task how far it is. `micro_batches` is the maximum number of
+    micro-batches per batch; 0 is 2 on CPU, where padding costs most, and 1 elsewhere, where the number of kernels does.
+    With 0 on CPU, a batch with little work for a model of `parameters` parameters (0: unknown) is only divided into
+    rectangles. Validation batches are of similar length.
     """
 
     def __init__(
