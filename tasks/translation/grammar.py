@@ -37,27 +37,16 @@ MOOD = {"main": "", "relative": "zA", "conditional": "zOn"}
 NEGATIVE = ("oz", "pA")  # before and behind the stem
 # Prefixes do not harmonise. They begin with a vowel, stems with a consonant.
 OBJECT_CLASS, OBJECT_NUMBER = "aeiu", {"singular": "l", "dual": "b", "plural": "r"}
-HARMONY = {"back": str.maketrans("AOU", "aou"), "front": str.maketrans("AOU", "eyi")}
-
-
-class Stem(NamedTuple):
-    """A stem of the target and the harmony class of its suffixes."""
-
-    text: str
-    harmony: str
-
-    def with_suffix(self, suffix: str) -> str:
-        """Return the stem with a suffix, whose vowels harmonise."""
-        return self.text + suffix.translate(HARMONY[self.harmony])
+HARMONY = {vowel: str.maketrans("AOU", vowels) for vowels in ("aou", "eyi") for vowel in vowels}  # of suffixes
 
 
 class Noun(NamedTuple):
     """A noun, name or pronoun; `possessed` replaces it if it has a possessor and then another sense."""
 
     source: str
-    stem: Stem
+    stem: str
     noun_class: int
-    plural: Stem | None = None
+    plural: str = ""
     possessed: "Noun | None" = None
     held_out: bool = False  # in train, only as a singular subject
 
@@ -66,7 +55,7 @@ class Verb(NamedTuple):
     """A verb; its second sense, which may equal the first, is used with objects of the last two classes."""
 
     source: str
-    senses: tuple[Stem, Stem]
+    senses: tuple[str, str]
     governs: str  # the case of the object, or "" for none
     held_out: bool  # in train, only in the affirmative past
 
@@ -75,7 +64,7 @@ class Adjective(NamedTuple):
     """An adjective and the noun class that it never occurs with in train, or -1."""
 
     source: str
-    stem: Stem
+    stem: str
     held_out: int
 
 
@@ -98,28 +87,27 @@ class StemGenerator:
                 self.prefixes.update(prefixes)
                 return word
 
-    def stem(self, rank: int) -> Stem:
+    def stem(self, rank: int) -> str:
         """Return a new stem; the most frequent words may have short stems."""
-        harmony = self.random.choice(("back", "front"))
-        return Stem(self.word(("CVC", "CVCVC") if rank < 40 else ("CVCVC", "CVCCVC"), VOWELS[harmony]), harmony)
+        vowels = VOWELS[self.random.choice(("back", "front"))]
+        return self.word(("CVC", "CVCVC") if rank < 40 else ("CVCVC", "CVCCVC"), vowels)
 
     def name(self) -> Noun:
         """Return a new name; it may mix harmony classes, and its suffixes harmonise with the last vowel."""
         name = self.word(("CVCVC", "CVCCVC", "CVCVCVC"), VOWELS["back"] + VOWELS["front"]).capitalize()
-        return Noun(name, Stem(name, harmony_of(name)), 0)
+        return Noun(name, name, 0)
 
 
-def harmony_of(text: str) -> str:
-    """Return the harmony class of the last vowel."""
-    vowels = [letter for letter in text if letter in "aoueyi"]
-    return "back" if vowels[-1] in VOWELS["back"] else "front"
+def with_suffix(stem: str, suffix: str) -> str:
+    """Return a stem with a suffix, which has the harmony class of the stem's last vowel."""
+    return stem + suffix.translate(HARMONY[next(letter for letter in reversed(stem) if letter in HARMONY)])
 
 
 def _noun(generator: StemGenerator, source: str, rank: int) -> Noun:
     """Return the noun of a rank from 0; some frequent nouns are suppletive, ambiguous or held out (one of these)."""
     stem, noun_class = generator.stem(rank), generator.random.randrange(4)
     kind = rank % 8 if rank < 320 else -1
-    plural = generator.stem(rank) if kind == 3 else None
+    plural = generator.stem(rank) if kind == 3 else ""
     possessed = Noun(source, generator.stem(rank), generator.random.randrange(4)) if kind == 5 else None
     return Noun(source, stem, noun_class, plural, possessed, kind == 0 and 8 <= rank < 208)
 
@@ -155,14 +143,14 @@ def zipf(words: Sequence[Word]) -> Callable[[float], Word]:
 
 
 NOUNS, VERBS, ADJECTIVES, NAMES = _words()
-PRONOUNS = [Noun(SOURCE["it"], Stem(word, harmony_of(word)), number) for number, word in enumerate(TARGET_PRONOUNS)]
+PRONOUNS = [Noun(SOURCE["it"], word, number) for number, word in enumerate(TARGET_PRONOUNS)]
 
 
 def noun_form(noun: Noun, number: str, case: str) -> str:
     """Return the form of a noun, name or pronoun in a number and a case."""
     if number == "plural" and noun.plural:
-        return noun.plural.with_suffix(CASE[case])
-    return noun.stem.with_suffix(NOUN_NUMBER[number] + CASE[case])
+        return with_suffix(noun.plural, CASE[case])
+    return with_suffix(noun.stem, NOUN_NUMBER[number] + CASE[case])
 
 
 def concord(agreement: Agreement) -> str:
@@ -178,7 +166,7 @@ def verb_form(
     if object_:
         before += OBJECT_CLASS[object_[0]] + OBJECT_NUMBER[object_[1]]
     stem = verb.senses[bool(object_ and object_[0] >= 2)]
-    return before + stem.with_suffix(TENSE[tense] + behind + concord(subject) + MOOD[mood])
+    return before + with_suffix(stem, TENSE[tense] + behind + concord(subject) + MOOD[mood])
 
 
 class Phrase(NamedTuple):
@@ -263,7 +251,7 @@ def _target_clause(clause: Clause, mood: str, head: Phrase | None = None) -> lis
 def _target_phrase(phrase: Phrase, case: str) -> list[str]:
     relative = _target_clause(phrase.relative, "relative", phrase) if phrase.relative else []
     possessor = _target_phrase(phrase.possessor, "genitive") if phrase.possessor else []
-    adjective = [phrase.adjective.stem.with_suffix(concord(_agreement(phrase)))] if phrase.adjective else []
+    adjective = [with_suffix(phrase.adjective.stem, concord(_agreement(phrase)))] if phrase.adjective else []
     return [*relative, *possessor, *adjective, noun_form(phrase.noun, phrase.number, case)]
 
 

@@ -103,19 +103,7 @@ class Translation(CorpusTask):
         for split in text.held_out:
             self._check_length(split)
         self._unused = text.notes.get("unused", {})
-        self._notes = {
-            **text.notes,
-            "left_out": text.notes["left_out"] | {"subwords": len(train) - len(encoded)},
-            "sizes": {
-                split: {
-                    "pairs": len(own),
-                    "source_tokens": sum(len(e.source) for e in own),
-                    "target_tokens": sum(len(e.target) for e in own),
-                }
-                for split, own in self._examples.items()
-            },
-            "vocabulary": {"source": len(self._subwords.pieces), "target": len(self._subwords.pieces)},
-        }
+        self._notes = text.notes | {"left_out": text.notes["left_out"] | {"subwords": len(train) - len(encoded)}}
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
@@ -158,7 +146,7 @@ class Translation(CorpusTask):
         return "tokenizer.json" in files
 
     def notes(self) -> dict[str, Any]:
-        """Return sizes, the commit on the hub, faults by split, and train pairs left out."""
+        """Return the commit on the hub, faults by split, and train pairs left out."""
         return self._notes
 
     def remarks(self) -> Sequence[str]:
@@ -181,7 +169,7 @@ class Translation(CorpusTask):
 
     def fitting_preset(self) -> tuple[int, str]:
         """Return the number of target tokens (subwords) in train, and the preset that is meant for as many."""
-        tokens = self._notes["sizes"]["train"]["target_tokens"]
+        tokens = sum(len(example.target) for example in self._examples["train"])
         presets = PRESETS if self.config.split == "corpus" else PRESETS[:1]
         return tokens, next((name for most, name in presets if tokens <= most), "default")
 

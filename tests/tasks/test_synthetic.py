@@ -74,7 +74,7 @@ class Reader:
             postposition, case = PLACES[place].split()
             before += [*self.phrase(case, level)[1], postposition]
         prefix = ("oz" if negative else "") + ("aeiu"[object_[0]] + mark(object_[1], "lbr") if object_ else "")
-        stem = verb.senses[1 if object_ and object_[0] in (2, 3) else 0].text
+        stem = verb.senses[1 if object_ and object_[0] in (2, 3) else 0]
         suffix = tense + ("pA" if negative else "") + CLASS[subject[0]] + mark(subject[1], ["", "b", "r"]) + mood
         return subject, before + patient + [prefix + after(stem, suffix)]
 
@@ -92,10 +92,10 @@ class Reader:
         elif self.take("ke"):
             before = self.clause(level + 1, "zA", (noun.noun_class, number))[1]
         concord = CLASS[noun.noun_class] + mark(number, ["", "b", "r"])
-        before += [after(adjective.stem.text, concord)] if adjective else []
+        before += [after(adjective.stem, concord)] if adjective else []
         if number == "plural" and noun.plural:
-            return (noun.noun_class, number), [*before, after(noun.plural.text, case)]
-        form = after(noun.stem.text, mark(number, ["", "bOs", "lAr"]) + case)
+            return (noun.noun_class, number), [*before, after(noun.plural, case)]
+        form = after(noun.stem, mark(number, ["", "bOs", "lAr"]) + case)
         return (noun.noun_class, number), [*before, form]
 
 

@@ -155,7 +155,7 @@ def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path, monkey
     task = translation(root, subword_vocab_size=256)
     assert (sources(task), len(task.examples("test"))) == (["a"], 1)
     assert task.notes()["left_out"] == {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 2}
-    assert task.notes()["sizes"]["train"] == {"pairs": 1, "source_tokens": 2, "target_tokens": 2}
+    assert task.fitting_preset() == (2, "small")
     for train, test, message in (
         ("a" * 9, "c", r"no train pair is left: all have more than 6 subwords"),
         ("a", "a" * 200, r"^test: a source has 201 subwords, of which at most 96 can be translated"),
@@ -166,7 +166,7 @@ def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path, monkey
 
 def test_a_preset_for_another_amount_of_text_warns(root, embedded, monkeypatch):
     task = translation(root)
-    tokens = task.notes()["sizes"]["train"]["target_tokens"]
+    tokens = task.fitting_preset()[0]
     assert task.preset_warning("small") == task.preset_warning("of my own") == ""
     monkeypatch.setattr(task_module, "PRESETS", ((tokens - 1, "small"), (tokens, "medium")))
     assert [task.fitting_preset()[1], embedded.fitting_preset()[1]] == ["medium", "default"]
