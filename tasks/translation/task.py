@@ -42,12 +42,8 @@ LARGEST = 10**8  # number of pairs, as of the examples of other tasks
 CORPUS_ONLY = (*FilesConfig.__annotations__, "source_language", "target_language", "clean")
 MAX_EVALUATED = 32 * MAX_SUBWORDS  # subwords of a held-out sentence
 PRESETS = ((40_000, "small"), (200_000, "medium"))  # the most target tokens in train that each is meant for
-# Languages written without spaces between words, and the tokenizer of sacreBLEU for each
-UNSPACED = dict.fromkeys(
-    ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
-)
-UNSPACED |= dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh")
-SAMPLE = 100  # train pairs whose script decides if the language is not known
+CHINESE = ("zh", "zho", "cmn", "yue")  # codes; sacreBLEU has a tokenizer of its own for it
+SAMPLE = 100  # train pairs whose script decides whether words are separated by spaces
 
 
 class TranslationConfig(FilesConfig):
@@ -282,6 +278,7 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
 
 
 def bleu_tokenizer(language: str, train: Sequence[Pair]) -> str:
-    """Return the name of the tokenizer of sacreBLEU, by the language (`ja`, `JA`, `ja_JP`) or the script of targets."""
-    unspaced = is_unspaced("".join(pair.target for pair in train[:SAMPLE]))
-    return UNSPACED.get(language.lower().replace("_", "-").partition("-")[0], "char" if unspaced else "13a")
+    """Return the name of the tokenizer of sacreBLEU, by the language (`zh`, `ZH`, `zh_TW`) or the script of targets."""
+    if language.lower().replace("_", "-").partition("-")[0] in CHINESE:
+        return "zh"
+    return "char" if is_unspaced("".join(pair.target for pair in train[:SAMPLE])) else "13a"
