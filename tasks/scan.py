@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from tfstudy.errors import UserError, one_of, path_of, quoted
-from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
+from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
 from tfstudy.tasks.reading import read_files
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
@@ -124,7 +124,7 @@ def _example(command: str, actions: Tokens) -> Example:
     """Return a pair with its tags: number of actions and of words, direction patterns, connective."""
     source = tuple(command.split())
     patterns = re.findall(r"(?:opposite |around )?(?:left|right)", command) or ["plain"]
-    tags = {
+    tags: dict[str, Tag] = {
         "length": len(actions),
         "command_length": len(source),
         "template": " + ".join(sorted(set(patterns))),
