@@ -12,7 +12,6 @@ import torch
 from tfstudy import instruments
 from tfstudy.config.resolve import check_local, resolve, resolve_section
 from tfstudy.config.trees import unflatten
-from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
@@ -37,7 +36,16 @@ from tfstudy.runs.measurement_record import (
     settings_digest,
 )
 from tfstudy.runs.schema import DecodingSettings, Prediction, Result
-from tfstudy.runs.store import TASK_FILES, WEIGHTS, find_weights, read_bytes, read_config, read_predictions, read_result
+from tfstudy.runs.store import (
+    TASK_FILES,
+    WEIGHTS,
+    find_weights,
+    read_bytes,
+    read_config,
+    read_predictions,
+    read_result,
+    read_test_reads,
+)
 from tfstudy.runs.studyfile import check_unpacked
 from tfstudy.runs.writer import check_addable, write_run
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
@@ -113,11 +121,6 @@ class FinishedRun:
         """Return the output for each source, given as tokens."""
         one = self.prepared
         return generated(one.model, one.data, one.config.decode, one.config.eval, sources)
-
-    @property
-    def source_vocabulary(self) -> list[str]:
-        """The tokens that a source may have; parts of words if the task splits words."""
-        return list(self.prepared.data.source_vocab.tokens[len(SPECIAL) :])
 
     def tokens(self, source: str) -> tuple[str, ...]:
         """Return the tokens of a source; `UserError` if the model can't read it.
@@ -240,7 +243,7 @@ class FinishedRun:
             scored = score(prepared, device_of(DEFAULTS), names)
             folder.count_reads((name for name, one in scored.splits.items() if one.role == "test"), "evaluate")
             decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
-            measured = {**scored.fields(), "decode": decode, "test_reads": folder.test_reads()}
+            measured = {**scored.fields(), "decode": decode, "test_reads": read_test_reads(self.path)}
             return msgspec.structs.replace(self.result, **measured)
 
 

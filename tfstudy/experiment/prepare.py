@@ -124,17 +124,10 @@ def checked_sizes(arch: str, model: str, vocabularies: tuple[int, int]) -> tuple
     return sizes(arch, models.find(arch).Config.model_validate_json(model), vocabularies)
 
 
-def sized_model(config: RunConfig, data: DataShape) -> ModelConfig:
-    """Return the section `model` with a table of positions that is large enough for the data.
-
-    This depends on the data only, so that runs that differ in decoding can have the same weights.
-    """
-    return with_positions(config.model, data.positions)
-
-
 def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
     """Return the section `model` with `max_positions`, where an architecture has this key, at least as large.
 
+    What the data need does not depend on decoding, so that runs that differ in it can have the same weights.
     `UserError` if positions are drawn from a range that is too small.
     """
     values = model.model_dump()
@@ -218,7 +211,8 @@ def _with_model(config: RunConfig, task: Task, data: TaskEncoder, shape: DataSha
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the rounding of an orthogonal matrix depends on their number
     try:
-        model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
+        sized = with_positions(config.model, shape.positions)
+        model = models.find(config.arch)(sized, len(data.source_vocab), len(data.target_vocab))
     finally:
         torch.set_num_threads(threads)
     match_tokens(model, data.target_vocab.ids_of(data.source_vocab))

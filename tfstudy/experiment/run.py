@@ -65,7 +65,7 @@ def run(
     if packed_in(path) and is_finished(path) and not options.restart:
         return _finished_before(RunFolder(path, prepared.identity.hash), options, report)
     with write_run(path, config, prepared.identity, options.restart) as folder:
-        if folder.finished:
+        if is_finished(path):
             return _finished_before(folder, options, report)
         start(prepared, folder, options, device, report)
         report(describe(prepared, path))

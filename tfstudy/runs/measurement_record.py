@@ -117,10 +117,6 @@ class Measurement(msgspec.Struct, frozen=True):
         shown = self.settings | ({"examples": self.examples} if self.examples else {})
         return ", ".join(f"{key}={value}" for key, value in shown.items() if value != "")
 
-    def json(self) -> str:
-        """The measurement as a JSON object."""
-        return msgspec.json.encode(self).decode()
-
 
 RECORDS = msgspec.json.Decoder(Measurement)
 

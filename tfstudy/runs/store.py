@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,7 +44,6 @@ from tfstudy.runs.schema import (
 )
 from tfstudy.runs.studyfile import PACKED_WITHOUT, exists, packed_in, read_file
 
-T = TypeVar("T")
 CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
 DIGESTED = (CONFIG, EVENTS, METRICS, *TASK_FILES)  # files whose sha256 a result has

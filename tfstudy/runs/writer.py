@@ -45,7 +45,6 @@ from tfstudy.runs.store import (
     METRICS,
     RESULT,
     has_result,
-    is_finished,
     last_lines,
     open_run,
     read_bytes,
@@ -61,11 +60,6 @@ class RunFolder:
     def __init__(self, path: Path, run: str) -> None:
         self.path, self.run = path, run
         self.checkpoints, self.metrics = path / "checkpoints", path / METRICS
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is a sound result."""
-        return is_finished(self.path)
 
     @property
     def result(self) -> Result:
@@ -87,11 +81,11 @@ class RunFolder:
         content = msgspec.json.encode(result)
         for scores in msgspec.json.decode(content, type=Result).splits.values():  # refuses nan, which became null
             SLICES.decode(scores.encoded_slices)
-        now, recorded = utc_now(), self.test_reads()
+        now, recorded = utc_now(), read_test_reads(self.path)
         tests = [name for name, scores in result.splits.items() if scores.role == "test" and name not in recorded]
         reads = [ReadTest(split=name, reason="run", time=now) for name in tests]
         add_events(self.path, *reads, Finished(status=result.status, time=now))
-        self.write_result(msgspec.structs.replace(result, test_reads=self.test_reads()))
+        self.write_result(msgspec.structs.replace(result, test_reads=read_test_reads(self.path)))
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
 
     def write_result(self, result: Result) -> None:
@@ -121,10 +115,6 @@ class RunFolder:
     def count_reads(self, splits: Iterable[str], reason: str) -> None:
         """Record that test sets were evaluated."""
         self.record(*(ReadTest(split=split, reason=reason) for split in splits))
-
-    def test_reads(self) -> dict[str, int]:
-        """How often each test set was evaluated with this run's weights."""
-        return read_test_reads(self.path)
 
 
 def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
