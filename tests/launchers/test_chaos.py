@@ -63,7 +63,7 @@ def test_random_kills_of_runs_and_of_the_launcher_change_nothing(tmp_path, undis
         results = tmp_path / f"results-{number}"
         while (launcher := start(tmp_path, results)).poll() is None:
             while launcher.poll() is None:
-                time.sleep(draw.uniform(0.05, 1.0))
+                time.sleep(0.05 * 100 ** draw.random())  # up to 5 s: before a first checkpoint, and long after
                 living = [process for path in runs(results) if (process := process_of(path))]
                 if living and killed.total() < wanted:
                     what, victim = "run", draw.choice(living)
