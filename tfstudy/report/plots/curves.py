@@ -89,22 +89,22 @@ def by_length(measured: Sequence[Lengths]) -> pd.DataFrame:
 
 MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic
 TRAINING = "train_loss"
-VALIDATION = ("validation_exact_match", "validation_loss")  # the first that was recorded is shown
+TITLES = {TRAINING: "training loss (log)", "validation_exact_match": "validation exact match (%)"}
 MEAN: dict[str, Any] = {"lw": 1.6, "zorder": 3}
 ONE_SEED: dict[str, Any] = {"lw": 0.6, "alpha": 0.45}
 
 
 def learning(conditions: pd.DataFrame) -> layout.Plot:
-    """Return the training loss and a validation metric by step, a thin line for each seed and a thick one for the mean.
+    """Return training loss and exact match on validation by step, a thin line for each seed, a thick one for the mean.
 
     Losses are drawn on a logarithmic axis, with geometric means.
     """
     curves = read_curves(conditions.drop_duplicates("experiment"))
     frame = series.in_panels(conditions.loc[curves["condition"].unique()], by_split=True)
     if frame.empty:
-        raise UserError("no finished run has a metrics.csv with a training loss or a validation metric")
+        raise UserError("no finished run has a metrics.csv with a training loss or exact match on validation")
     styles, recorded = series.styles_of(frame), set(curves["metric"])
-    metrics = [TRAINING] * (TRAINING in recorded) + [metric for metric in VALIDATION if metric in recorded][:1]
+    metrics = [metric for metric in TITLES if metric in recorded]
     cells = [(name, own, metric) for name, own in frame.groupby("panel", sort=False) for metric in metrics]
     panels = layout.panels("Learning curves", len(cells), len(metrics), ratio=0.38)
     panels.label("step (optimiser updates)", "")
@@ -113,7 +113,7 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
         for key, own in curves.groupby(["condition", "metric"])
     }
     for number, (axes, (name, own, metric)) in enumerate(zip(panels.axes, cells, strict=True)):
-        loss = metric.endswith("loss")
+        loss = metric == TRAINING
         for row in rows_of(own):
             if (grid := grids.get((row.Index, metric))) is not None:
                 look = {"color": styles[row.label].colour, "ls": styles[row.label].line}
@@ -127,21 +127,18 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
             axes.set_yscale("log")
             layout.set_log_ticks(axes.yaxis)
         if number < len(metrics):
-            words = metric.replace("_", " ").replace("train ", "training ")
-            axes.set_title(panels.lines(words + (" (log)" if loss else " (%)")))
+            axes.set_title(TITLES[metric])
     legend = series.legend_handles(styles, lines=True, markers=False)
     if any(grid.shape[1] > 1 for grid in grids.values()):
         legend.append(Line2D([], [], color="0.3", label="mean over seeds\n(geometric for losses)", **MEAN))
         legend.append(Line2D([], [], color="0.3", label="one seed", **ONE_SEED))
-    notes = [series.run_caption(frame)]
-    notes += ["Exact match on validation was not recorded over steps."] * (VALIDATION[1] in metrics)
 
     def last_loss(row: Condition) -> str:
         grid = grids.get((row.Index, TRAINING))
         return "" if grid is None else f"{mean_curve(grid, loss=True).iloc[-1]:.2g}"
 
     alt = f"Learning curves by step; the training loss at the last step, {series.describe(frame, last_loss)}."
-    return panels.plot("learning", alt, legend, notes)
+    return panels.plot("learning", alt, legend, [series.run_caption(frame)])
 
 
 def mean_curve(curves: pd.DataFrame, loss: bool) -> "pd.Series[float]":
@@ -155,11 +152,11 @@ def read_curves(conditions: pd.DataFrame) -> pd.DataFrame:
     The column `value` has losses as they are, others in percent. Unreadable lines are left out.
     """
     found = [
-        (row.Index, metric, run.result.seed, step, max(x, MIN_LOSS) if metric.endswith("loss") else 100 * x)
+        (row.Index, metric, run.result.seed, step, max(x, MIN_LOSS) if metric == TRAINING else 100 * x)
         for row in rows_of(conditions)
         for run in row.runs
         for step, metric, x in read_metrics(run.path)
-        if metric in (TRAINING, *VALIDATION) and math.isfinite(x)
+        if metric in TITLES and math.isfinite(x)
     ]
     frame = pd.DataFrame(found, columns=["condition", "metric", "seed", "step", "value"])
     return frame.drop_duplicates(["condition", "metric", "seed", "step"], keep="last")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MAX_PANELS = 24
 MAX_LEGEND = 12
 MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
-MAX_TICKS = 20  # of names
 
 
 def measurement(name: str, measured: Sequence[Measured]) -> layout.Plot:
@@ -92,9 +91,8 @@ def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, series.Style],
             series.draw_line(axes, points.set_index("x"), styles[label])
     axes.set(xscale="log" if chart.log_x and numeric else "linear", yscale="log" if chart.log_y else "linear")
     if not numeric:
-        step = -(-len(order) // MAX_TICKS)
-        names = [str(name) for name in order[::step]]
-        axes.set_xticks(range(0, len(order), step), names, rotation=90 if sum(map(len, names)) > 24 else 0)
+        names = [str(name) for name in order]
+        axes.set_xticks(range(len(order)), names, rotation=90 if sum(map(len, names)) > 24 else 0)
     elif all(isinstance(x, int) for x in order) and not chart.log_x:
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 

@@ -165,7 +165,7 @@ def in_rows(
 
 def in_lines(texts: Iterable[str], letters: int = LETTERS) -> list[str]:
     """Return the labels of rows, each in lines of so many letters."""
-    return ["\n".join(fill(line, letters) for line in text.split("\n")) for text in texts]
+    return ["\n".join(fill(line, max(letters, LETTERS)) for line in text.split("\n")) for text in texts]
 
 
 def write_beside(axes: Axes, level: float, text: str) -> None:

@@ -64,7 +64,7 @@ def settings(conditions: pd.DataFrame) -> layout.Plot:
     shared = len([*takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))])
     grid.index = pd.Index([" ".join(own[shared:]) or "(default)" for own in words])
     letters = int((layout.WIDTH - 0.4 * grid.shape[1]) / layout.LETTER)  # what the cells leave
-    texts = layout.in_lines(map(str, grid.index), max(layout.LETTERS, letters))
+    texts = layout.in_lines(map(str, grid.index), letters)
     height = max(0.21, 0.04 + layout.LINE * max(text.count("\n") + 1 for text in texts))
     panels = layout.uneven_panels("Mean of each setting on each test set", [height * len(grid)])
     axes, look = panels.axes[0], {"cmap": "Blues", "cbar": False, "annot": True, "annot_kws": {"size": layout.POINTS}}

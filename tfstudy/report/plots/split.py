@@ -63,7 +63,10 @@ def split(conditions: pd.DataFrame) -> layout.Plot:
 
     notes = [series.run_caption(frame)]
     if figures:
-        sources = {figure.paper: _source(numbers[figure.paper], figure) for figure in figures}
+        sources = {}
+        for figure in figures:
+            quoted_by = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
+            sources[figure.paper] = f"[{numbers[figure.paper]}]\N{NO-BREAK SPACE}{figure.citation}{quoted_by}"
         notes.append(f"Published: {'; '.join(sources.values())}")
     legend = [*_legend(frame, quoted), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
     return panels.plot("split", f"Mean {metric} on each test set: {series.describe(frame, described)}.", legend, notes)
@@ -112,8 +115,3 @@ def spread(figure: Figure) -> tuple[float, float] | None:
 
 def _text(figure: Figure) -> str:
     return f"{figure.text}{' (one run)' if figure.value_kind == 'single' else ''}"
-
-
-def _source(number: int, figure: Figure) -> str:
-    quoted = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
-    return f"[{number}]\N{NO-BREAK SPACE}{figure.citation}{quoted}"
