@@ -77,7 +77,7 @@ def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
     out = capfd.readouterr().out
     assert "2 runs to start, 0 already finished (results/mine); device: cpu, " in out
     assert "[2/2]" in out
-    assert out.splitlines()[-1] == "results/mine: 2 finished"
+    assert out.splitlines()[-1] == "results/mine: 2 of 2 runs finished"
     results = sorted(Path().glob("results/mine/copying-copy/lstm/s*/result.json"))
     assert [json.loads(path.read_text())["seed"] for path in results] == [0, 2]
     before = [path.stat().st_mtime_ns for path in results]

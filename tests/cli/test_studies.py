@@ -66,7 +66,7 @@ def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(
     assert lines[1].split() == ["copying-copy", "lstm", "1", "1", "1", "1", "3"]
     assert lines[2].split() == ["all", "1", "1", "1", "1", "3"]
     assert lines[-1] == "nothing is running; to run what is left: tfstudy grid --resume study"
-    assert lines[-2] == "2 of 7 runs finished"
+    assert lines[-2] == "results/study: 2 of 7 runs finished"
     assert tfstudy("status", "--format", "json") == 0
     [study] = json.loads(capsys.readouterr().out)
     assert study["counts"] == {"finished": 1, "diverged": 1, "running": 0, "failed": 1, "interrupted": 1, "pending": 3}
@@ -87,7 +87,7 @@ def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
     start_run(jobs[1], 200, seconds_per_step=0.1)
     with running_elsewhere(Path(jobs[1].path)):
         assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(195, abs=2)
-        assert "1 of 4 runs finished; about 3 min left, 1 in parallel" in status("study")
+        assert "results/study: 1 of 4 runs finished; about 3 min left, 1 in parallel" in status("study")
 
 
 def test_the_plan_of_the_same_configs_is_replaced():

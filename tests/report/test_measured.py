@@ -6,21 +6,13 @@ from tests.example_records import result, write
 from tests.example_tables import text_of
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.instruments.attention import Map, Maps
-from tfstudy.report.measured import (
-    attention_listing,
-    by_condition,
-    listing,
-    means,
-    rank_note,
-    saved_measurements,
-)
+from tfstudy.report.measured import attention_listing, by_condition, listing, means, rank_note, saved_measurements
 from tfstudy.report.plots.instruments import attention
 from tfstudy.report.plots.instruments import measurement as plot
 from tfstudy.report.study_page import publish
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
 LINE = Chart("line", x="length", y="entropy", hue="layer", facet="kind")
-HEAT = Chart("heatmap", x="head", y="layer", hue="entropy", facet="kind")
 
 
 def rows(base, lengths=(4, 8)):
@@ -32,22 +24,17 @@ def rows(base, lengths=(4, 8)):
 
 @pytest.fixture
 def study(tmp_path):
-    runs = [
-        result(seed, 0.5, arch=arch, experiment=arch, run=f"{arch}{seed}")
-        for arch in ("cnn", "lstm")
-        for seed in (0, 1)
-    ]
+    both = [(arch, seed) for arch in ("cnn", "lstm") for seed in (0, 1)]
+    runs = [result(seed, 0.5, arch=arch, experiment=arch, run=f"{arch}{seed}") for arch, seed in both]
     return write(tmp_path / "study", *runs)
 
 
 def measured(study, chart=LINE, make=rows, **settings):
     runs = read_finished_runs(study).runs
-    pairs = [
-        (run, Measurement.of(run.result.run, "entropy", 1, settings, chart, make(run.result.seed))) for run in runs
-    ]
-    for run, record in pairs:
+    records = [Measurement.of(run.result.run, "entropy", 1, settings, chart, make(run.result.seed)) for run in runs]
+    for run, record in zip(runs, records, strict=True):
         save_measurement(run.path, record)
-    return by_condition(pairs)
+    return by_condition(zip(runs, records, strict=True))
 
 
 def cells(one):
@@ -66,13 +53,6 @@ def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds_and_a_table_has_
     assert len(lines) == 2 * 2 * 2
 
 
-def test_a_heat_map_has_a_cell_for_each_x_and_y(study):
-    axes = plot("entropy", measured(study, HEAT)).figure.axes[0]
-    assert axes.collections[0].get_array().tolist() == [
-        [pytest.approx(v) for v in row] for row in ([1.7, 1.9], [2.7, 2.9])
-    ]
-
-
 def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(study, tmp_path):
     measured(study, examples=5)
     run = read_finished_runs(study).runs[0]
@@ -82,52 +62,43 @@ def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(s
     found, notes = saved_measurements(read_finished_runs(study).runs)
     assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 1)]
     assert "entropy.json is broken" in notes[0]
-    assert notes[1:] == ["Not shown: 1 measurement of entropy with other settings: cnn/s0-cnn0 (examples=9)."]
+    assert notes[1:] == [
+        "Not shown: 1 measurement of entropy with other settings (examples=9), such as that of s0-cnn0."
+    ]
     content = publish(read_finished_runs(study), tmp_path / "page")
     assert "measure-entropy" in [figure.name for figure in content.pictures]
     assert notes[0] in (tmp_path / "page" / "index.html").read_text()
 
 
-RANKED = {
-    "cells": Chart("heatmap", x="head", y="layer", hue="entropy", facet="kind", ranked="head"),
-    "rows": Chart("heatmap", x="length", y="layer", hue="entropy", facet="kind", ranked="head"),
-}
-
-
 def opposite_heads(seed):
     """Entropies 1 and 2 of two heads, which are numbered the other way round in the second run."""
-    heads = (1, 2) if seed == 0 else (2, 1)
-    return [
-        {"kind": "encoder", "layer": 1, "head": head, "length": 4, "entropy": float(size)}
-        for size, head in enumerate(heads, 1)
-    ]
+    heads = zip((1, 2) if seed == 0 else (2, 1), (1.0, 2.0), strict=True)
+    return [{"kind": "encoder", "layer": 1, "head": head, "length": 4, "entropy": size} for head, size in heads]
 
 
-@pytest.mark.parametrize(("chart", "keys"), [("cells", [(1, 1), (1, 2)]), ("rows", [("1.1", 4), ("1.2", 4)])])
-def test_heads_of_several_runs_are_compared_by_rank(study, chart, keys):
-    [cnn, _] = measured(study, RANKED[chart], opposite_heads)
+@pytest.mark.parametrize(("x", "keys"), [("head", [(1, 1), (1, 2)]), ("length", [("1.1", 4), ("1.2", 4)])])
+def test_heads_of_several_runs_are_compared_by_rank_and_those_of_one_run_keep_their_numbers(study, x, keys):
+    chart = Chart("heatmap", x=x, y="layer", hue="entropy", facet="kind", ranked="head")
+    [cnn, _] = measured(study, chart, opposite_heads)
     assert cells(cnn) == {("encoder", *keys[0]): 2.0, ("encoder", *keys[1]): 1.0}
     note = "head 1 has the largest number in its run"
     assert rank_note([cnn]) == note
-    assert note in " ".join(text.get_text() for text in plot("entropy", [cnn]).figure.texts).replace("\n", " ")
-
-
-def test_heads_of_one_run_keep_their_numbers(study):
-    both = measured(study, RANKED["cells"], opposite_heads)
-    second = both[0]._replace(records=both[0].records[1:])
-    assert cells(second) == {("encoder", 1, 1): 2.0, ("encoder", 1, 2): 1.0}
-    assert rank_note([second]) == ""
+    figure = plot("entropy", [cnn]).figure
+    assert note in " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
+    assert x != "head" or figure.axes[0].collections[0].get_array().tolist() == [[2, 1]]
+    one_run = cnn._replace(records=cnn.records[1:])
+    assert cells(one_run) == {("encoder", *keys[0]): 2.0, ("encoder", *keys[1]): 1.0}
+    assert rank_note([one_run]) == ""
 
 
 # Attention maps
 
 
-def maps_of(columns=3, rows=2, layers=2, heads=(1, 2), kind="cross", word="t"):
-    """Maps whose first head has all weight of row r on column r, and whose other heads have equal weights."""
-    sharp = [[float(c == min(r, columns - 1)) for c in range(columns)] for r in range(rows)]
-    flat = [[1 / columns] * columns] * rows
-    maps = [Map(kind, at, head, sharp if head == 1 else flat) for at in range(1, layers + 1) for head in heads]
-    source, output = (tuple(f"{name}{word}{i}" for i in range(n)) for name, n in (("s", columns), ("o", rows)))
+def maps_of(layers=2, heads=2, word="t"):
+    """Cross-attention of 2 to 3 tokens: all weight of the first head is on the diagonal, that of others is equal."""
+    source, output = (tuple(f"{name}{word}{i}" for i in range(count)) for name, count in (("s", 3), ("o", 2)))
+    weights = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], *[[[1 / 3] * 3] * 2] * (heads - 1)]
+    maps = [Map("cross", at, n, own) for at in range(1, layers + 1) for n, own in enumerate(weights, 1)]
     return Maps(source, output, maps)
 
 
@@ -148,5 +119,5 @@ def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_a
     assert [one.get_text() for one in axes[2].get_xticklabels()] == ["st0", "st1", "st2"]
     assert axes[0].collections[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
     assert found.alt.endswith("; 4 maps by layer and head. Source: st0 st1 st2. Output: ot0 ot1.")
-    odd = maps_of(2, 2, 1, [1], word="$\\frac<ö😀\u202e")
+    odd = maps_of(1, 1, word="$\\frac<ö😀\u202e")
     assert attention(odd).encode(".svg") == attention(odd).encode(".svg"), "a token is drawn as it is"

@@ -23,21 +23,21 @@ SETTINGS = ["data.train_examples=60", "data.eval_examples=10", "train.steps=2", 
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> list[Path]:
-    """The folders of two finished runs, which differ in seed and dimension."""
+def made(tmp_path_factory) -> Path:
+    """The results of two finished runs, which differ in seed and dimension."""
     results = tmp_path_factory.mktemp("finished")
     words = [word for setting in SETTINGS for word in ("--set", setting)]
     for seed, dim in ((0, 8), (1, 16)):
         more = ["--seed", seed, "--set", f"model.dim={dim}", "--results", results]
         assert tfstudy("run", "copying", "--arch", "lstm", "--accelerator", "cpu", *words, *more) == 0
-    return sorted(results.glob("runs/*/*/s*"))
+    return results
 
 
 @pytest.fixture
 def runs(made, tmp_path, capsys) -> list[Path]:
     """Copies of them."""
     capsys.readouterr()
-    return [Path(shutil.copytree(path, tmp_path / "results" / Path(*path.parts[-4:]))) for path in made]
+    return sorted(Path(shutil.copytree(made, tmp_path / "results")).glob("runs/*/*/s*"))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_run_that_just_finished_is_up_to_date(run, capsys):
     assert verdict.startswith("up to date")
     assert tfstudy("result", run, "--changes", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"path", "state", "verdict", "reason", "differences", "code"}
+    assert found.keys() == {"path", "state", "verdict", "reason", "differences"}
     assert (found["verdict"], found["differences"]) == ("up to date", {})
 
 
@@ -76,7 +76,7 @@ def test_code_that_changed_without_a_version_is_said_but_outdates_nothing(run):
     edit_record(run, lambda entry: entry.update(commit="0123456789+"))
     text = why(run)
     assert "up to date" in text
-    assert "the code differs: tfstudy (commit 01234567+, now " in text
+    assert ["commit", "01234567+"] in [line.split()[:2] for line in text.splitlines()]
 
 
 def test_a_raised_version_changed_data_and_other_defaults_outdate_a_run_but_missing_data_do_not(run, monkeypatch):
@@ -86,12 +86,10 @@ def test_a_raised_version_changed_data_and_other_defaults_outdate_a_run_but_miss
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
     monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: "f" * 64)
     edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
-    verdict, head, *rows = [line.split() for line in why(run).splitlines()[2:]]
+    verdict, head, *rows = [line.split() for line in why(run).splitlines()[2:] if line]
     assert (verdict, head) == (["outdated"], ["then", "now"])
-    assert {row[0]: row[-1] for row in rows}.items() >= {
-        "model": "3",
-        "data": "f" * 8,
-        "train.beta2": "default",
+    assert {"model": "3", "data": "f" * 8, "train.beta2": "default"}.items() <= {
+        row[0]: row[-1] for row in rows
     }.items()
 
 
@@ -122,9 +120,9 @@ def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_with
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
-    retry = f"`tfstudy grid --resume runs --results {run.parents[3]}` resumes it"
-    assert f"; {retry}" in why(run)
-    assert "not finished: its settings" in why(run)
+    assert f"; `tfstudy grid --resume runs --results {run.parents[3]}` resumes it\nnot finished: its settings" in why(
+        run
+    )
     write_failure(run, "out of memory", 2)
     assert ": out of memory" in why(run)
 
@@ -141,7 +139,7 @@ def test_the_difference_of_two_runs_has_settings_environment_and_metrics_in_perc
     assert float(row[5].replace(MINUS, "-")) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
     assert tfstudy("result", *runs, "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"a", "b", "differences", "code", "metrics"}
+    assert found.keys() == {"a", "b", "differences", "metrics"}
     assert found["differences"]["seed"] == {"a": "0", "b": "1"}
     assert found["metrics"]["test exact match"] == {"a": float(row[3]), "b": float(row[4])}
     (runs[1] / "result.json").unlink()

@@ -72,7 +72,8 @@ def grid(
         folder = results_folder(results, smoke) / opt.study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.cli import batches
-    from tfstudy.report.status import end_line
+    from tfstudy.report.status import summary
+    from tfstudy.runs.status import study_runs
 
     if dry_run and not resume:
         print_listing(batches.preview_grid(spec, folder, settings, smoke), format_)
@@ -86,7 +87,7 @@ def grid(
         else:
             code = batches.run_grid(spec, folder, settings, smoke)
     if not dry_run:
-        print(end_line(folder))
+        print(*summary(folder, study_runs(folder)), sep="\n")
     raise typer.Exit(code)
 
 

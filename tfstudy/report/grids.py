@@ -99,10 +99,7 @@ def forecast(batch: Batch, parallel: int) -> Listing:
     if left is not None:
         runs = f"{plural(pending, 'run')}, {parallel} in parallel"
         estimate = [f"about {duration(left)} for {runs} (estimated from finished runs)"]
-        if others := pending - len(estimated):
-            estimate.append(f"runs without an estimate, which are counted like the others: {others}")
-    counts = {"pending": pending, "total": len(batch.jobs), "finished": len(batch.jobs) - pending}
-    notes = batch_notes(batch)
+    counts, notes = {"total": len(states), "finished": states.count(FINISHED), "pending": pending}, batch_notes(batch)
 
     def values() -> dict[str, Any]:
         runs = [

@@ -21,8 +21,7 @@ from tfstudy.runs.display import headline
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
 
-SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
-SHORT = 66  # characters of a task in the list of all
+FIRST = re.compile(r"(?<!al)[.;] ")  # the end of the first sentence
 Row = dict[str, Any]
 Rows = Sequence[Row]
 
@@ -121,18 +120,12 @@ def listing(what: str, of: Any = "") -> Listing:
     if "path" in frame:  # as `tfstudy result` takes it
         frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
     if "name" in frame:
-        frame["about"] = [_about(row, what == "tasks" and not of) for row in rows]
+        short = what == "tasks" and not of
+        abouts = [FIRST.split(row["about"])[0].rstrip(".") if short else row["about"] for row in rows]
+        origins = [f" ({row['origin']})" if row.get("origin") else "" for row in rows]
+        frame["about"] = [about + origin for about, origin in zip(abouts, origins, strict=True)]
     shown = {key: texts for key, texts in frame.items() if any(texts)}
     folded = frozenset(("about", "path", "settings", "reason"))
     cells = Cells(shown, left=list(shown), folded=folded, headless=True, styles=STYLES)
     more = [*rows[0]["example"], "", f"splits: {', '.join(rows[0]['splits'])}"] if what == "tasks" and of else []
     return Listing([cells, *more] if rows else [f"no {what}"], (), lambda: rows)
-
-
-def _about(row: Row, short: bool) -> str:
-    """Return what a row says of itself; `short` is its first sentence in one line, without sources."""
-    about = str(row["about"])
-    if short and not about.startswith("broken"):
-        sentence = re.split(r"(?<!al)[.;] ", SOURCE.sub("", about))[0].rstrip(".:;")
-        about = textwrap.shorten(sentence, SHORT, placeholder=" ...")
-    return about + (f" ({row['origin']})" if row.get("origin") else "")

@@ -14,15 +14,13 @@ from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.stats import interval
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
-from tfstudy.report.markup import count_range, listed, plural
+from tfstudy.report.markup import count_range, plural
 from tfstudy.report.render import Cells, Listing
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
 
 if TYPE_CHECKING:
     from tfstudy.instruments.attention import Maps  # which imports torch
-
-MAX_NAMED = 4  # runs that a note names
 
 
 class Measured(NamedTuple):
@@ -64,15 +62,11 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
                 found.setdefault(name, {}).setdefault(f"{record.digest} {record.chart}", []).append((run, record))
             except UserError as error:
                 notes.append(f"Not shown: {error}.")
-    most = {name: max(groups.values(), key=len) for name, groups in sorted(found.items())}
-    others = [(name, group) for name in most for group in found[name].values() if group is not most[name]]
-    for name, group in others:
-        named = listed(("/".join(run.path.parts[-2:]) for run, _ in group), MAX_NAMED)
-        settings = f" ({shown})" if (shown := group[0][1].shown_settings) else ""
-        notes.append(
-            f"Not shown: {plural(len(group), 'measurement')} of {name} with other settings: {named}{settings}."
-        )
-    return {name: by_condition(group) for name, group in most.items()}, notes
+    most = {one: max(groups.values(), key=len) for one, groups in sorted(found.items())}
+    for name, group in [(one, group) for one in most for group in found[one].values() if group is not most[one]]:
+        count = f"{plural(len(group), 'measurement')} of {name} with other settings"
+        notes.append(f"Not shown: {count} ({group[0][1].shown_settings}), such as that of {group[0][0].path.name}.")
+    return {one: by_condition(group) for one, group in most.items()}, notes
 
 
 def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.DataFrame:
@@ -164,12 +158,9 @@ def listing(all_measured: Sequence[Measured]) -> Listing:
     values = in_order(found["x"])
     grid = found.set_index(["condition", "facet", "series", "x"])["mean"].unstack(sort=False)[values]
     head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series_of(chart)
-    heads = {
-        "condition": "condition" * (len(all_measured) > 1),
-        "facet": chart.facet,
-        "series": series_of(chart) and head,
-    }
-    names = {head: list(map(_text, grid.index.get_level_values(key))) for key, head in heads.items() if head}
+    heads = ["condition" * (len(all_measured) > 1), chart.facet, series_of(chart) and head]
+    levels = zip(heads, ("condition", "facet", "series"), strict=True)
+    names = {head: list(map(_text, grid.index.get_level_values(key))) for head, key in levels if head}
     prefix = "" if isinstance(values[-1], str) else f"{chart.x} "  # names say themselves what they are
     numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(values)}
     read = [record.examples for record in records]

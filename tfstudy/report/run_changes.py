@@ -12,21 +12,20 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin
-from tfstudy.report.markup import MINUS, listed, number, signed
+from tfstudy.report.markup import MINUS, number, signed
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.environment import commit, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.schema import Environment
-from tfstudy.runs.status import DIVERGED, FINISHED, RUNNING, RunStatus, run_status
+from tfstudy.runs.status import DIVERGED, FINISHED, RunStatus, run_status
 from tfstudy.runs.store import broken_because, how_to_continue, read_config, read_environments, read_result
 from tfstudy.tasks.base import fingerprint
 
 OUTDATED, CURRENT, UNFINISHED, UNKNOWN = "outdated", "up to date", "not finished", "unknown"
 STYLES = {OUTDATED: "bold red", CURRENT: "bold green", UNFINISHED: "bold yellow", UNKNOWN: "bold yellow"}
-SHOWN = 12  # modules that are listed by name
 MACHINE = ("commit", "platform", "device", "threads", "processors", "preloaded")
-UNVERSIONED = "code of the same version changes results by rounding and the order of random draws only"
+NOTE = "other code of the same version changes results by rounding and the order of random draws only"
 Differences = dict[str, tuple[str, str]]  # two values by what differs
 
 
@@ -36,48 +35,36 @@ def changes(path: Path, online: bool = False) -> Listing:
     The verdict is up to date, not finished (its settings, data and versions are the same), outdated or unknown.
     """
     run = run_status(path)
-    state, (verdict, reason, found, code) = _state(path, run), _examined(path, run, online)
+    verdict, reason, found = _examined(path, run, online)
+    state = run.state if run else "not started"
+    if run and run.state not in (FINISHED, DIVERGED):
+        at = f" at step {run.step} of {run.steps}" * bool(run.steps)
+        state += f"{at}{f': {run.reason}' * bool(run.reason)}; {how_to_continue(path)}"
     line = Text(f"{verdict}: {reason}" if reason else verdict)
     line.stylize(STYLES[verdict], 0, len(verdict))
-    parts = [str(path), f"  {state}", line, *_parts(found, code, ("then", "now")), *[UNVERSIONED] * bool(code)]
-    values: dict[str, Any] = {
-        "path": str(path),
-        "state": state,
-        "verdict": verdict,
-        "reason": reason,
-        "code": code,
-    }
+    values: dict[str, Any] = {"path": str(path), "state": state, "verdict": verdict, "reason": reason}
     values["differences"] = {key: {"then": x, "now": y} for key, (x, y) in found.items()}
-    return Listing(parts, (), lambda: values)
+    table = _table(found, ("then", "now"))
+    return Listing([str(path), f"  {state}", line, *table], [NOTE] * bool(found), lambda: values)
 
 
-def _state(path: Path, run: RunStatus | None) -> str:
-    if not run:
-        return "not started"
-    if run.state in (FINISHED, DIVERGED):
-        return "finished: it diverged" if run.state == DIVERGED else run.state
-    at = f"{run.state} at step {run.step} of {run.steps}" if run.steps else run.state
-    reason = f": {run.reason}" if run.reason else ""
-    return at if run.state == RUNNING else f"{at}{reason}; {how_to_continue(path)}"
-
-
-def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str, Differences, Sequence[str]]:
-    """Return a verdict, its reason, the values that changed, and whose code did.
+def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str, Differences]:
+    """Return a verdict, its reason, and what changed: its values when the run started, and now.
 
     Data of the Hugging Face hub, which the config of somebody else may name, are compared only with `online`.
     """
     if broken := broken_because(path):
-        return UNKNOWN, broken, {}, ()
+        return UNKNOWN, broken, {}
     try:
         tree = read_config(path)
         if missing := missing_plugin(path, str(tree.get("task")), str(tree.get("arch"))):
-            return UNKNOWN, missing, {}, ()
+            return UNKNOWN, missing, {}
         config = resolve(tree)
     except UserError as error:
-        return OUTDATED, f"its config is no longer valid: {error}", {}, ()
+        return OUTDATED, f"its config is no longer valid: {error}", {}
     environments = read_environments(path)
     if not environments:
-        return UNKNOWN, "it has no sound record of its code and data", {}, ()
+        return UNKNOWN, "it has no sound record of its code and data", {}
     entry, found = environments[-1], Differences()
     hash_ = path.name.partition("-")[2].partition(".")[0]
     settings = entry.settings or identify(config, "", {}).settings  # older records have none
@@ -98,16 +85,16 @@ def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str
     if not found:
         reason = "; ".join(filter(None, ["its settings, data and declared versions have not changed", reason]))
     unchanged = CURRENT if run and run.state in (FINISHED, DIVERGED) else UNFINISHED
-    return OUTDATED if found else unchanged, reason, found, _code(config, environments)
+    return OUTDATED if found else unchanged, reason, found | _code(config, environments)
 
 
-def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
-    """Return whose code differs from that of a process that worked on the run: tfstudy by its commit, and plug-ins."""
-    now, plugins = commit() or "", plugin_digests(config.task, config.arch)
-    earlier = sorted({entry.commit for entry in environments if entry.commit} - {now})
-    entries = [entry.syntax_trees for entry in environments]
-    changed = [name for name, digest in plugins.items() if any(one.get(name, digest) != digest for one in entries)]
-    return [f"tfstudy (commit {', '.join(map(_short, earlier))}, now {_short(now)})"] * bool(earlier) + changed
+def _code(config: RunConfig, environments: Sequence[Environment]) -> Differences:
+    """Return what differs from the code of any process that worked on the run: the commit, and digests of plug-ins."""
+    now, found = {"commit": _short(commit())} | plugin_digests(config.task, config.arch), Differences()
+    for entry in environments:
+        then = {"commit": _short(entry.commit)} | entry.syntax_trees
+        found |= _differing({key: then.get(key) or now[key] for key in now}, now)
+    return found
 
 
 def difference(a: Path, b: Path) -> Listing:
@@ -117,33 +104,31 @@ def difference(a: Path, b: Path) -> Listing:
     found |= _differing({"data": first.data[:8]}, {"data": second.data[:8]})
     found |= _differing(first.code_versions, second.code_versions, 1, " version")
     found |= _differing(_machine(first), _machine(second))
-    digests = second.syntax_trees
-    code = sorted(name for name, digest in first.syntax_trees.items() if digests.get(name, digest) != digest)
-    metrics, why = dict[str, tuple[float, float]](), "the runs have none in common"
+    plugins = [{k: v for k, v in one.syntax_trees.items() if k.startswith("plug-in")} for one in (first, second)]
+    found |= _differing(plugins[0], plugins[1])
+    metrics, why = [], "the runs have none in common"
     try:
         one, other = _percent(a), _percent(b)
-        metrics = {name: (share, other[name]) for name, share in one.items() if name in other}
+        metrics = [(name, share, other[name]) for name, share in one.items() if name in other]
     except UserError as error:
         why = f"not compared, because {error}"
     heads = ("metrics in percent", "A", "B", f"B {MINUS} A")
-    rows = [(name, number(x), number(y), signed(round(y - x, 1) + 0.0)) for name, (x, y) in metrics.items()]
+    rows = [(name, number(x), number(y), signed(round(y - x, 1) + 0.0)) for name, x, y in metrics]
     table = Cells(dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))) if rows else f"metrics: {why}"
-    same = [] if found or code else ["no difference"]
-    parts = [f"A {a}", f"B {b}", "", *_parts(found, code, ("A", "B")), *same, "", table]
     values = {
-        "a": str(a), "b": str(b),
         "differences": {key: {"a": x, "b": y} for key, (x, y) in found.items()},
-        "code": code,
-        "metrics": {name: {"a": round(x, 1), "b": round(y, 1)} for name, (x, y) in metrics.items()},
-    }  # fmt: skip
-    return Listing(parts, (), lambda: values)
+        "metrics": {name: {"a": round(x, 1), "b": round(y, 1)} for name, x, y in metrics},
+    }
+    return Listing(
+        [f"A {a}", f"B {b}", "", *(_table(found, ("A", "B")) or ["no difference"]), "", table],
+        values=lambda: {"a": str(a), "b": str(b), **values},
+    )
 
 
-def _parts(differences: Differences, code: Sequence[str], heads: tuple[str, str]) -> list[Part]:
-    """Return a table of what differs, and a line on code that does."""
-    columns = {"": [*differences]} | dict(zip(heads, map(list, zip(*differences.values(), strict=True)), strict=False))
-    table = [Cells(columns, left=columns, folded=frozenset(columns))] if differences else []
-    return [*table, *([f"the code differs: {listed(code, SHOWN)}"] if code else [])]
+def _table(differences: Differences, heads: tuple[str, str]) -> list[Part]:
+    columns = dict(zip(heads, map(list, zip(*differences.values(), strict=True)), strict=True)) if differences else {}
+    cells = Cells({"": [*differences], **columns}, left=["", *heads], folded=frozenset(["", *heads]))
+    return [cells] if differences else []
 
 
 def _percent(path: Path) -> dict[str, float]:
@@ -152,12 +137,12 @@ def _percent(path: Path) -> dict[str, float]:
 
 
 def _machine(environment: Environment) -> dict[str, Any]:
-    own = {"commit": _short(environment.commit or "")} | environment.versions
+    own = {"commit": _short(environment.commit)} | environment.versions
     return {name: getattr(environment, name) or "-" for name in MACHINE} | own
 
 
-def _short(commit: str) -> str:
-    return commit[:8] + "+" * commit.endswith("+")
+def _short(commit: str | None) -> str:
+    return commit[:8] + "+" * commit.endswith("+") if commit else ""
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], missing: object = "-", of: str = "") -> Differences:

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from tfstudy.analysis.summary import length_threshold
 from tfstudy.errors import one_of
-from tfstudy.evaluation.breakdown import MIN_EXAMPLES
 from tfstudy.report.render import Cells, Listing
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
@@ -73,15 +72,9 @@ def _texts(scores: Slice) -> dict[str, str]:
 
 def length_lines(lengths: Lengths) -> list[str]:
     """Return a line with the length thresholds; no line if no lengths were tested."""
-    if not lengths:
-        return []
     l90, l50 = (length_threshold([lengths], name) for name in ("L90", "L50"))
-    counts = {int(length): part["n"] for length, part in lengths.exact_match.items()}
-    longest, tested = max(counts, default=0), f"longest tested: {lengths.longest_tested}"
-    if longest > lengths.longest_tested:
-        enough = min(MIN_EXAMPLES, round(max(counts.values())))
-        tested = f"longest with at least {enough} examples: {lengths.longest_tested}; {longest} with fewer"
-    return [f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % ({tested})"]
+    text = "the longest length up to which exact match is at least 90 % and 50 %"
+    return [f"L90 {l90}, L50 {l50}: {text} (longest tested: {lengths.longest_tested})"] if lengths else []
 
 
 def _limits(result: Result) -> list[str]:

@@ -1,7 +1,7 @@
 """The progress of studies. Reads run folders only, without torch."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from statistics import mean
@@ -37,25 +37,33 @@ def status(root: Path, name: str = "") -> Listing:
     what is left to do.
     """
     folders = [find_study(root, name)] if name else [root / study for study in studies(root)]
-    listed = {folder: runs for folder in folders if (runs := study_runs(folder)) or name}
+    found = {folder: runs for folder in folders if (runs := study_runs(folder)) or name}
 
     def values() -> list[dict[str, Any]]:
-        return [_values(folder, runs, bool(name)) for folder, runs in listed.items()]
+        return [_values(folder, runs, bool(name)) for folder, runs in found.items()]
 
+    if not any(found.values()):
+        return Listing([f"{name}: no runs" if name else f"no studies in {root}"], (), values)
     if not name:
-        table = _counts({"study": [folder.name for folder in listed]}, list(listed.values()))
-        return Listing([table] if listed else [f"no studies in {root}"], (), values)
-    [(study, runs)] = listed.items()
-    if not runs:
-        return Listing([f"{study.name}: no runs"], (), values)
+        return Listing([_counts(["study"], {(folder.name,): runs for folder, runs in found.items()})], (), values)
+    [(study, runs)] = found.items()
     groups = {key: list(own) for key, own in groupby(sorted(runs, key=_group), _group)} | {("all", ""): runs}
-    names = {study.name: [experiment for experiment, _ in groups], "architecture": [arch for _, arch in groups]}
-    return Listing([_counts(names, list(groups.values())), *_listed(runs), "", *_summary(study, runs)], (), values)
+    table = _counts([study.name, "architecture"], groups)
+    return Listing([table, *_listed(runs), "", *summary(study, runs)], (), values)
 
 
-def _group(run: RunStatus) -> tuple[str, str]:
+def _group(run: RunStatus) -> tuple[str, ...]:
     """Return the experiment and the architecture of a run."""
-    return run.path.parts[-3], run.path.parts[-2]
+    return run.path.parts[-3:-1]
+
+
+def _counts(heads: Sequence[str], groups: Mapping[tuple[str, ...], Runs]) -> Cells:
+    """Return a table with the number of runs of each group in each state that a run has."""
+    counts = [Counter(run.state for run in runs) for runs in groups.values()]
+    shown = [state for state in STATES if state == FINISHED or any(one[state] for one in counts)]
+    numbers = {state: [str(one[state] or ".") for one in counts] for state in shown}
+    names = dict(zip(heads, map(list, zip(*groups, strict=True)), strict=True))
+    return Cells(names | numbers, left=heads, folded=frozenset(heads), names=len(heads))
 
 
 def _values(study: Path, runs: Runs, each: bool) -> dict[str, Any]:
@@ -63,12 +71,7 @@ def _values(study: Path, runs: Runs, each: bool) -> dict[str, Any]:
     values: dict[str, Any] = {"study": study.name, "counts": {state: counts[state] for state in STATES}}
     values["seconds_left"] = seconds_left(runs)
     if each:
-        keys = ("name", "state", "step", "steps", "seconds", "seconds_left", "reason")
-        settings = labels.of_runs([run.path for run in runs])
-        values["runs"] = [
-            {"path": str(run.path), "settings": varied, **{key: getattr(run, key) for key in keys}}
-            for run, varied in zip(runs, settings, strict=True)
-        ]
+        values["runs"] = [{"name": run.name, **run._asdict(), "path": str(run.path)} for run in runs]
     return values
 
 
@@ -78,14 +81,14 @@ def seconds_left(runs: Runs) -> float | None:
     A run counts as the mean of finished runs of the same architecture on the same data, or of all finished runs, an
     interrupted one by the steps that it has left; None if no run finished.
     """
-    seconds: dict[tuple[str, str], list[float]] = {}
+    seconds: dict[tuple[str, ...], list[float]] = {}
     for run in (run for run in runs if run.state == FINISHED and run.seconds):
         seconds.setdefault(_group(run), []).append(run.seconds)
     if not seconds:
         return None
     overall = [value for own in seconds.values() for value in own]
     waiting = sum(
-        mean(seconds.get(_group(run), overall)) * (1 - run.step / run.steps if run.steps else 1)
+        mean(seconds.get(_group(run), overall)) * (1 - run.step / run.steps if run.steps else 1.0)
         for run in runs
         if run.state in LEFT
     )
@@ -93,52 +96,31 @@ def seconds_left(runs: Runs) -> float | None:
     return max([(waiting + sum(running)) / max(1, len(running)), *running])
 
 
-def _counts(names: dict[str, list[str]], groups: Sequence[Runs]) -> Cells:
-    """Return a table with the number of runs of each group in each state that a run has."""
-    counts = [Counter(run.state for run in runs) for runs in groups]
-    shown = [state for state in STATES if state == FINISHED or any(one[state] for one in counts)]
-    numbers = {state: [str(one[state] or ".") for one in counts] for state in shown}
-    return Cells(names | numbers, left=list(names), folded=frozenset(names))
-
-
 def _listed(runs: Runs) -> list[Cells | str]:
     """Return a table of the runs that are running or failed, with what they differ in."""
     found = [run for state in (RUNNING, FAILED) for run in runs if run.state == state]
     if not (shown := found[:SHOWN]):
         return []
-    others = [run.path for run in runs[:OTHERS] if run not in shown]
+    left = [duration(run.seconds_left) if run.seconds_left is not None else "" for run in shown]
+    steps = [f"step {run.step:,} of {run.steps:,}" if run.steps else "starting" for run in shown]
+    progress = [f"{at}, {time} left" if time else at for at, time in zip(steps, left, strict=True)]
     frame = {
         "state": [run.state for run in shown],
         "run": [run.name for run in shown],
-        "settings": labels.of_runs([*(run.path for run in shown), *others])[: len(shown)],
-        "progress": [_progress(run) if run.state == RUNNING else run.reason for run in shown],
+        "settings": labels.of_runs([run.path for run in (*shown, *runs[:OTHERS])])[: len(shown)],
+        "progress": [run.reason or at for run, at in zip(shown, progress, strict=True)],
     }
     frame = {key: texts for key, texts in frame.items() if any(texts)}
     cells = Cells(frame, left=list(frame), folded=frozenset(frame), headless=True, styles=STYLES)
     return [cells, *([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])]
 
 
-def _progress(run: RunStatus) -> str:
-    if not run.steps:
-        return "starting"
-    if run.step >= run.steps:
-        return "trained, evaluating"
-    left = f", {duration(run.seconds_left)} left" if run.seconds_left is not None else ""
-    return f"step {run.step:,} of {run.steps:,}{left}"
-
-
-def _summary(study: Path, runs: Runs) -> list[str]:
-    """Return how many runs finished, the time that is left, and how to run what no process works on."""
+def summary(study: Path, runs: Runs) -> list[str]:
+    """Return how many runs of a study finished, the time that is left, and how to run what no process works on."""
     counts = Counter(run.state for run in runs)
     ended, seconds = counts[FINISHED] + counts[DIVERGED], seconds_left(runs)
     left = f"; about {duration(seconds)} left, {counts[RUNNING] or 1} in parallel" if seconds else ""
-    line = f"{ended} of {len(runs)} runs finished{left}"
+    line = f"{study}: {ended} of {len(runs)} runs finished{left}"
     nothing, resume = "" if counts[RUNNING] else "nothing is running; ", resume_study_command(study)
     stopped = counts[FAILED] + counts[INTERRUPTED] + counts[PENDING] * (not counts[RUNNING])
     return [line, *([f"{nothing}to run what is left: {resume}"] if stopped else [])]
-
-
-def end_line(study: Path) -> str:
-    """Return how many runs of a study are in each state."""
-    counts = Counter(run.state for run in study_runs(study))
-    return f"{study}: {', '.join(f'{counts[state]} {state}' for state in STATES if counts[state]) or 'no runs'}"
