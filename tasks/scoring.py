@@ -16,11 +16,14 @@ def is_unspaced(text: str) -> bool:
     return 3 * len(UNSPACED_SCRIPTS.findall(text)) > len(text)
 
 
-def compared(target: str, prediction: str) -> tuple[list[str], list[str]]:
+def compared(target: str, prediction: str, characters: bool = False) -> tuple[list[str], list[str]]:
     """Return the tokens of target and prediction as text: what spaces separate, so that their number does not matter.
 
-    If the target is written without spaces between words, the tokens are characters, without any spaces.
+    If the target is written without spaces between words, the tokens are characters, without any spaces; with
+    `characters` they are all characters.
     """
+    if characters:
+        return [*target], [*prediction]
     if UNSPACED_SCRIPTS.search(target) and (" " not in target.strip() or is_unspaced(target)):
         return [*"".join(target.split())], [*"".join(prediction.split())]
     return target.split(), prediction.split()

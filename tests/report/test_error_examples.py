@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.example_records import GOLD, edit_result, predict, result, write
+from tests.example_records import GOLD, edit_result, predict, put, result, write
 from tests.example_tables import rows, text_of
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
@@ -72,6 +72,9 @@ def test_lines_and_values_have_the_kinds_with_the_most_frequent_first(tmp_path):
     assert [one["first_error"] for one in early["examples"]] == [2, 2]
     with pytest.raises(UserError, match="did you mean 'test'"):
         errors(path, "tset", 1)
+    put(path, "config.yaml", "task: pairs\narch: lstm\ndata: {tokens: characters}\n")
+    predict(study, ("ab", "a"), ("a b", "a"))
+    assert {*errors(path, "test", 1).values()["kinds"]} == {"stops early"}, "tokens are characters, spaces too"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no gzip", gzip.compress(b'{"source": "a"}\n[1', mtime=0)[:-9]])

@@ -86,7 +86,7 @@ def result(
 def errors(
     runs: Annotated[list[str], opt.argument("RUN", opt.ONE_RUN)],
     test_set: Annotated[str, opt.option(help="Test set whose predictions are read (test).", metavar="NAME")] = "test",
-    examples: Annotated[int, opt.option(min=0, help="Examples of each kind (2).", metavar="N")] = 2,
+    examples: Annotated[int, opt.option(min=0, help="Examples of each kind (1).", metavar="N")] = 1,
     format_: opt.Format = "text",
     results: opt.Results = opt.RESULTS,
 ) -> None:

@@ -63,13 +63,13 @@ def first_error(target: Tokens, prediction: Tokens) -> int | None:
     return None
 
 
-def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorCounts:
-    """Count the kinds of these predictions, with the first `examples` of each wrong kind."""
+def count_errors(predictions: Iterable[Prediction], examples: int = 3, characters: bool = False) -> ErrorCounts:
+    """Count the kinds of these predictions, of words or `characters`, with the first `examples` of each wrong kind."""
     counts: Counter[str] = Counter()
     positions: dict[str, list[float]] = {}
     wrong: dict[str, list[Prediction]] = {}
     for example in predictions:
-        target, prediction = compared(example.target, example.prediction)
+        target, prediction = compared(example.target, example.prediction, characters)
         kind, position = kind_of(target, prediction), first_error(target, prediction)
         counts[kind] += 1
         if position is not None:
@@ -81,9 +81,9 @@ def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorC
     return ErrorCounts(counts.total(), kinds, means, wrong)
 
 
-def summarize_errors(predictions: Iterable[Prediction]) -> dict[str, ErrorKind]:
+def summarize_errors(predictions: Iterable[Prediction], characters: bool = False) -> dict[str, ErrorKind]:
     """Return the kinds of these predictions, as a record has them."""
-    return count_errors(predictions, examples=0).summary()
+    return count_errors(predictions, 0, characters).summary()
 
 
 def _kind_at_equal_length(target: list[str], prediction: list[str]) -> str:

@@ -68,6 +68,7 @@ def _score_split(prepared: Prepared, device: torch.device, name: str, folder: Ru
             prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
         )
     digest = folder.write_predictions(name, evaluation.rows) if folder else ""
-    more = {"errors": summarize_errors(evaluation.rows), "predictions": digest}
+    characters = getattr(config.data, "tokens", "words") == "characters"  # of `pairs`
+    more = {"errors": summarize_errors(evaluation.rows, characters), "predictions": digest}
     role = "validation" if name == prepared.task.splits().validation else "test"
     return SplitScores.create(role, evaluation.summary | more)

@@ -117,7 +117,9 @@ def sentence(judged: Judged, said: Collection[str] = (), usual: int = 0) -> str:
     claimed is left out if it is among what was `said`, and the number of seeds if it is the `usual` one.
     """
     seeds = f"n = {judged.n}" if judged.n not in (0, usual) and judged.interval != EXACT else ""
-    why = ", ".join(filter(None, [seeds, q_equals(judged.q) if judged.q == judged.q else "", judged.reason]))
+    undecided = judged.verdict == OPEN and judged.reason  # why q decides nothing
+    q = "" if judged.q != judged.q or undecided else q_equals(judged.q)
+    why = ", ".join(filter(None, [seeds, q, judged.reason]))
     claimed = "" if _claimed(judged.statement) in said else f", {_claimed(judged.statement)}"
     return f"{_measured(judged)}{claimed}: {judged.verdict}{f' ({why})' if why else ''}"
 

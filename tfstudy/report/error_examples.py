@@ -12,7 +12,7 @@ from tfstudy.evaluation.breakdown import CORRECT, count_errors, first_error, sum
 from tfstudy.report.markup import plural
 from tfstudy.report.render import Cells, Listing
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
-from tfstudy.runs.store import read_predictions, read_result
+from tfstudy.runs.store import read_config, read_predictions, read_result
 from tfstudy.runs.studyfile import exists
 from tfstudy.tasks.scoring import compared
 
@@ -49,7 +49,8 @@ def errors(path: Path, split: str, examples: int, width: int = WIDTH) -> Listing
 
     Correct ones are first, then the most frequent. `UserError` if the run has no predictions.
     """
-    counts = count_errors(predictions(path, split), examples)
+    characters = read_config(path).get("data", {}).get("tokens") == "characters"
+    counts = count_errors(predictions(path, split), examples, characters)
     kinds = sorted(counts.kinds.items(), key=lambda item: (item[0] != CORRECT, -item[1]))
     frame = {
         "kind": [kind for kind, _ in kinds],
@@ -64,7 +65,7 @@ def errors(path: Path, split: str, examples: int, width: int = WIDTH) -> Listing
     for kind, n in kinds:
         own = []
         for one in counts.examples.get(kind, []):
-            sequences = compared(one.target, one.prediction)
+            sequences = compared(one.target, one.prediction, characters)
             rows += [("", "", "")] * bool(rows)
             rows += [(kind, "source", cut(one.source, room))]
             rows += zip(("", "", ""), ("target", "prediction", ""), side_by_side(*sequences, room), strict=True)

@@ -17,6 +17,7 @@ from tfstudy.runs.store import read_environments
 if TYPE_CHECKING:
     import pandas as pd
 
+UNTESTED = "nothing is tested"
 MAX_LISTED = 5  # parts of a note
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
@@ -88,7 +89,9 @@ def first_notes(rows: "pd.DataFrame", notes: Sequence[Note], quoted: Sequence[Qu
     """Return at most three notes: what the numbers are, what is wrong with the runs, and the sources of figures."""
     warnings = [note.text for note in notes if note.kind in (WARNING, LEFT_OUT)]
     sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
-    return list(filter(None, [first_note(rows), "; ".join(warnings), "; ".join([*sign_notes(quoted), *sources])]))
+    untested = [note.text for note in notes if note.kind == TESTS and note.text.startswith(UNTESTED)]
+    lines = [first_note(rows), "; ".join([*untested, *warnings]), "; ".join([*sign_notes(quoted), *sources])]
+    return list(filter(None, lines))
 
 
 def sign_notes(quoted: Sequence[Quotation]) -> list[str]:
@@ -101,13 +104,14 @@ def first_note(rows: "pd.DataFrame") -> str:
     seeds = count_range([len(runs) for runs in rows["runs"]], "seed")
     metrics = several(map(metric_name, rows["metric"]))
     letters = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
-    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(rows['letters'])}"
+    q = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg)" * any(rows["baseline"])
+    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(rows['letters'])}{q}"
 
 
 def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: bool) -> list[str]:
     tested = pairs[pairs["tested"].astype(bool)]
     if tested.empty:
-        return [f"nothing is tested: {A_TEST_NEEDS}"] if len(pairs) else []
+        return [f"{UNTESTED}: {A_TEST_NEEDS}"] if len(pairs) else []
     first = [rows[index] for index in tested["first"]]
     several_amounts = len({one.family for one in first}) > len({one.place for one in first})
     amount = " and with the same amount of training data" * several_amounts

@@ -239,7 +239,13 @@ def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
 
 
 def pieces(cells: Cells, width: int) -> Iterable[Cells]:
-    """Yield a table as tables of at most a width: its first columns, then the next ones with the names of the rows."""
+    """Yield a table as tables of at most a width: its first columns, then the next ones with the names of the rows.
+
+    A list without heads stays whole, and its cells are folded.
+    """
+    if cells.headless:
+        yield cells
+        return
     names, others = list(cells.frame)[: cells.names], list(cells.frame)[cells.names :]
     while names:
         taken = others[:1]

@@ -77,11 +77,8 @@ def _of_task(rows: Sequence[Condition], baseline: str, format: str, narrow: bool
         columns = {head: [texts[i] for i in compared] for head, texts in columns.items()}
         kept = {line: on for i, (line, on) in enumerate(lines.items()) if i in compared}
         blocks.append(_block(title, columns, {}, kept, places, (difference, lambda row: row.q < ALPHA), {}))
-    if format == "text":
-        numbers = {*places.values()}
-        blocks = [one._replace(frame={head: aligned(texts) if head in numbers else texts
-                                      for head, texts in one.frame.items()}) for one in blocks]  # fmt: skip
-    return [turned(one) if len(places) > max(MANY, len(lines)) else one for one in blocks]
+    blocks = [turned(one) if len(places) > max(MANY, len(lines)) else one for one in blocks]
+    return [with_aligned_numbers(one) for one in blocks] if format == "text" else blocks
 
 
 def _lines(rows: Sequence[Condition]) -> tuple[list[str], Lines]:
@@ -196,6 +193,12 @@ def turned(cells: Cells) -> Cells:
     bold = {name: [head in cells.bold and cells.bold[head][i] for head in rest] for i, name in enumerate(columns)}
     breaks = frozenset({rest.index("parameters")} if "parameters" in rest else ())
     return Cells(frame, title=cells.title, left={*frame}, bold=bold, breaks=breaks)
+
+
+def with_aligned_numbers(cells: Cells) -> Cells:
+    """Return a table whose numbers stand below each other in each column."""
+    names = list(cells.frame)[: cells.names]
+    return cells._replace(frame={key: own if key in names else aligned(own) for key, own in cells.frame.items()})
 
 
 def aligned(texts: Sequence[str]) -> list[str]:
