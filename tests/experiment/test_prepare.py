@@ -39,7 +39,6 @@ def additions(tmp_path):
         ("arithmetic", "model.digit_positions=30", ["model.digit_positions", "data.format=reversed"]),
         ("arithmetic", "model.digit_positions=10 data.format=reversed", ["at least 11", "longest source", "10"]),
         ("scan", "model.copy_output=true", ["model.copy_output", "share", "scan"]),
-        ("scan", "model.layout=encoder_only", ["model.layout=encoder_only", "tokens more than its source"]),
         ("scan", "eval.checkpoint=best data.validation_fraction=0", ["eval.checkpoint", "validation split"]),
     ],
 )

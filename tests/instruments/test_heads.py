@@ -79,7 +79,7 @@ def test_the_importance_is_the_derivative_of_each_examples_loss_to_its_mask(tran
 @pytest.mark.parametrize(
     "variant",
     [
-        "transformer", "transformer-share_layers", "transformer-encoder_only",
+        "transformer", "transformer-share_layers",
         *(f"transformer-{name}" for name in SCHEMES if acts_on_attention(name)),
     ],
 )  # fmt: skip

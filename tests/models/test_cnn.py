@@ -10,9 +10,7 @@ from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.encoding import EOS
 from tfstudy.instruments.hooks import logits_of
-from tfstudy.models.cnn import (
-    CNN,
-)
+from tfstudy.models.cnn import CNN
 from tfstudy.models.tokens import Tokens
 
 

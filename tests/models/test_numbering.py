@@ -51,7 +51,7 @@ def model(**config):
 @pytest.mark.parametrize("longer", ["source", "target"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_in_training_source_and_target_of_a_rectangle_have_the_first_positions_of_one_sample(positions, longer):
-    changed = model(positions=positions, cross_positions="rotary", randomised_positions=100)
+    changed = model(positions=positions, randomised_positions=100)
     batch = (LONGER, SHORTER) if longer == "source" else (SHORTER, LONGER)
     with dropout_seed(3):
         sample = changed.numbering.sample(5, CPU)

@@ -12,15 +12,12 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, at, placed, randomised, sight
 from tfstudy.models.attention import MultiHeadAttention
-from tfstudy.models.config import CrossPositions, Positions
+from tfstudy.models.config import Positions
 from tfstudy.models.layers import Embedding, EmbeddingInit, embedding_init
 from tfstudy.models.positions import SCHEMES, Setup, acts_on_attention
 from tfstudy.models.positions.schemes import (
     BUCKETS,
-    ALiBi,
     Contextual,
-    KerpleLog,
-    Learned,
     Rotary,
     T5Buckets,
     alibi_slopes,
@@ -162,7 +159,6 @@ def by_position(name, setting):
 
 def test_the_config_admits_the_schemes_of_the_registry():
     assert set(get_args(Positions)) == set(SCHEMES)
-    assert {name for name in get_args(CrossPositions) if not acts_on_attention(name)} == {"none"}
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -290,21 +286,6 @@ def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
     expected = attention.out((summed.softmax(-1) @ values).transpose(1, 2).reshape(4, DIM))
     seen = sight([(1, 4)], places=[places])
     assert_close(attention(x, seen, attention.key_values(x, seen)), expected, **CLOSE)
-
-
-def schemes(**settings):
-    model = Transformer(Transformer.Config(**{**Transformer.small, **settings}), 9, 9)
-    on_attention = [model.encoder.layers[0].attention, model.decoder.layers[0].attention, model.decoder.layers[0].cross]
-    embeddings = [model.source_embedding, model.target_embedding]
-    return [type(e.positions) for e in embeddings], [type(a.relative) for a in on_attention]
-
-
-def test_encoder_decoder_and_cross_attention_have_schemes_of_their_own():
-    embedded, attending = schemes(positions="rotary", decoder_positions="t5", cross_positions="alibi")
-    assert attending == [Rotary, T5Buckets, ALiBi]
-    embedded, attending = schemes(positions="learned", decoder_positions="kerple")
-    assert embedded[0] is Learned
-    assert attending == [type(None), KerpleLog, type(None)]
 
 
 @pytest.mark.parametrize("name", ["relative", "t5", "kerple", "fire"])

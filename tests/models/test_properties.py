@@ -20,7 +20,6 @@ NINE = (
     "transformer",
     "transformer-randomised",
     "transformer-decoder_only",
-    "transformer-encoder_only",
     "lstm",
     "cnn",
     "mingru",
@@ -40,8 +39,8 @@ def test_the_property_holds(name, title, request):
 
 
 SCHEMES = {
-    f"{layout}, {scheme}, window {window}": {"layout": layout, "positions": scheme, "attention_window": window}
-    for layout, scheme, window in product(("encoder_decoder", "decoder_only"), get_args(Positions), (0, 2))
+    f"{layout}, {scheme}": {"layout": layout, "positions": scheme}
+    for layout, scheme in product(("encoder_decoder", "decoder_only"), get_args(Positions))
     if (layout, scheme) != ("decoder_only", "contextual")
 }
 
@@ -54,7 +53,7 @@ class SchemeVariant(ArchitectureVariant):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_each_position_scheme_with_or_without_a_window_has_the_properties_of_a_decoder(name):
+def test_each_position_scheme_has_the_properties_of_a_decoder(name):
     for title in CORE[:2]:
         PROPERTIES[title](SchemeVariant(Transformer, name))
 

@@ -12,7 +12,7 @@ from tfstudy.instruments.hooks import logits_of
 from tfstudy.models.tokens import Tokens
 from tfstudy.training import loss as training
 from tfstudy.training.fit import fit
-from tfstudy.training.loss import follows_eos, model_inputs, predicted_inputs, summed_loss, target_tokens
+from tfstudy.training.loss import model_inputs, predicted_inputs, summed_loss, target_tokens
 
 
 def test_accumulating_two_batches_equals_one_batch_of_both():
@@ -124,11 +124,6 @@ def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
     assert_close(losses[False][0], each.sum())
     assert_close(losses[True][0], each.sum() - each[0, 2:].sum())
     assert_close(losses[True][1], losses[False][1])  # gold decoder inputs have no EOS before the last token
-
-
-def test_only_inputs_from_the_first_eos_on_follow_it():
-    given = Tokens.of(torch.tensor([[BOS, EOS, 4, EOS], [BOS, 4, 4, 5]]), torch.tensor([[BOS, EOS]]))
-    assert follows_eos(given).tolist() == [False, True, True, True, *[False] * 4, False, True]
 
 
 def test_training_without_eos_neither_has_nor_counts_it():

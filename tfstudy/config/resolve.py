@@ -43,6 +43,9 @@ RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tu
     "data.subword_pairs": 0,
     "model.activation_dropout": None,  # of the Transformer
     "model.attention": ("full", True),  # of the Transformer, and of the CNN
+    "model.attention_window": 0,
+    "model.cross_positions": "none",
+    "model.decoder_positions": None,
     "model.depth_signal": False,
     "model.expert_balance": 0.01,
     "model.experts": 0,
@@ -51,6 +54,7 @@ RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tu
     "model.input_feeding": False,  # of the LSTM
     "model.input_injection": False,
     "model.layer_init": "xavier",
+    "model.qk_norm": False,
     "model.score_scale": "sqrt_dim",
     "model.self_attention_every": 0,  # of minGRU
     "model.temperature": 1.0,

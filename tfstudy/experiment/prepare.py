@@ -43,7 +43,6 @@ class DataShape(NamedTuple):
     validation: str | None  # the name of the validation split
     has_digits: bool = False
     longest_source: int = 0  # in training, with EOS
-    longer_targets: int = 0  # tokens that a target in training has more than its source, at most
     shared_tokens: bool = True  # whether source and target have a token in common
 
     @classmethod
@@ -55,8 +54,7 @@ class DataShape(NamedTuple):
         splits, digits = task.splits(), bool(task.digits())
         train = task.examples(splits.train)
         longest_source = 1 + max((len(e.source) for e in train), default=0)
-        longer = max((len(e.target) - len(e.source) for e in train), default=0)
-        lengths = longest, positions, splits.validation, digits, longest_source, longer
+        lengths = longest, positions, splits.validation, digits, longest_source
         return cls(source == target, sizes, *lengths, not set(source).isdisjoint(target))
 
 
@@ -77,7 +75,8 @@ def check(config: RunConfig, data: DataShape) -> int:
             f"{config.train.batch_tokens}"
         )
     _check_digits(config, data)
-    _check_outputs(config, data)
+    if config.model.model_dump().get("copy_output") and not data.shared_tokens:
+        raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
     model = with_positions(config.model, data.positions).model_copy(update={"dropout": 0.0})  # cached for any dropout
     available, parameters = checked_sizes(config.arch, model.model_dump_json(), data.vocabularies)
     needed = 1 + config.decode.max_length
@@ -104,18 +103,6 @@ def _check_digits(config: RunConfig, data: DataShape) -> None:
             f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
             f"the longest source in training, but is {size}"
         )
-
-
-def _check_outputs(config: RunConfig, data: DataShape) -> None:
-    """Raise `UserError` if a model that takes its outputs from source tokens could not write the targets."""
-    model = config.model.model_dump()
-    if model.get("layout") == "encoder_only" and data.longer_targets > 1:  # one more: the end of the source
-        raise UserError(
-            "model.layout=encoder_only has one output for each source token, but a target in training has "
-            f"{data.longer_targets} tokens more than its source"
-        )
-    if model.get("copy_output") and not data.shared_tokens:
-        raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
 
 
 @lru_cache(maxsize=1 << 14)

@@ -64,5 +64,4 @@ def gradient_norms(model: Model, source: Tensor, tokens: Tensor, output: Tensor)
         return {
             sequence: recorded.gradients(logit, Site(kind, 0)).norm(dim=-1).flip(1).double()
             for kind, sequence in SEQUENCES.items()
-            if Site(kind, 0) in recorded.calls  # a Transformer of the layout encoder_only does not read the target
         }

@@ -24,8 +24,7 @@ class PositionError(Instrument):
 
     A prefix is wrong if the free-running output has an error at this position or before it; with teacher forcing the
     first error is the same. Positions count from 1; the last one is that of EOS. `length` is that of the target,
-    without EOS. In the layout encoder_only an output does not depend on those before it: the two shares of wrong tokens
-    differ only because all positions after an early EOS count as wrong when the model is free-running.
+    without EOS.
     """
 
     summary = "errors by position in the output, free-running and teacher-forced, by length"

@@ -12,7 +12,6 @@ from torch.nn.functional import scaled_dot_product_attention
 from tfstudy.models.checkpointing import in_chunks
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.positions import Places, Setup, acts_on_attention, on_attention
-from tfstudy.models.residual import norm_layer
 from tfstudy.models.tokens import Shapes, Tokens, flat, per_source, rectangles
 
 SPARE = 16  # least number of tokens that a buffer has room for when it is allocated
@@ -33,29 +32,27 @@ class Sight(NamedTuple):
     places: Sequence[Places | None]  # None if the position scheme does not depend on them
     kind: str = "encoder"  # or decoder, cross, prefix, for who reads the weights
     causal: bool = False  # the last query is at the last key, and no query sees a later key; there are no masks
-    window: int = 0  # with `causal`: keys more than this many positions before a query are not visible; 0: all are
 
     @classmethod
-    def within(cls, tokens: Tokens, scheme: str, window: int = 0) -> "Sight":
-        """Tokens see each other in both directions (encoder), at most `window` positions away; 0: all of them."""
-        masks = [windowed(mask, window) for (mask,) in tokens.rectangles(tokens.mask)]
-        return cls(tokens.shapes, masks, places(tokens, tokens, tokens.shapes, scheme))
+    def within(cls, tokens: Tokens, scheme: str = "none") -> "Sight":
+        """Tokens see each other in both directions (encoder)."""
+        masks = [mask[:, None, None] for (mask,) in tokens.rectangles(tokens.mask)]
+        return cls(tokens.shapes, masks, places(tokens, scheme))
 
     @classmethod
-    def back(cls, tokens: Tokens, scheme: str, window: int = 0) -> "Sight":
+    def back(cls, tokens: Tokens, scheme: str) -> "Sight":
         """Tokens see themselves and all tokens before them (decoder), those of a cache included."""
-        at = places(tokens, tokens, tokens.shapes, scheme)
-        return cls(tokens.shapes, [None] * len(tokens.shapes), at, "decoder", True, window)
+        return cls(tokens.shapes, [None] * len(tokens.shapes), places(tokens, scheme), "decoder", True)
 
     @classmethod
-    def across(cls, target: Tokens, source: Tokens, scheme: str) -> "Sight":
+    def across(cls, target: Tokens, source: Tokens) -> "Sight":
         """Tokens of the target see all tokens of their source (cross-attention)."""
         shapes = per_source(target.shapes, [rows for rows, _ in source.shapes])
         masks = [mask[:, None, None] for (mask,) in source.rectangles(source.mask)]
-        return cls(shapes, masks, places(target, source, shapes, scheme), "cross")
+        return cls(shapes, masks, [None] * len(shapes), "cross")
 
     @classmethod
-    def prefix(cls, target: Tokens, source: Tokens, window: int = 0) -> "Sight":
+    def prefix(cls, target: Tokens, source: Tokens) -> "Sight":
         """Tokens of the target see their source, themselves and the target before them (decoder-only).
 
         The keys are those of the source with its padding, and behind them those of the target.
@@ -68,10 +65,7 @@ class Sight(NamedTuple):
             keys = torch.cat([torch.arange(length, device=mask.device).expand(rows, -1), numbers.expand(rows, -1)], 1)
             at.append(Places(numbers[:, target.start :], keys, -length - new, length + so_far))
             causal = causal_mask(new, so_far, mask.device)[:, 0].expand(rows, -1, -1)
-            visible = torch.cat([mask[:, None].expand(-1, new, -1), causal], 2)
-            if window:
-                visible = visible & (at[-1].distances <= window)
-            masks.append(visible[:, None])
+            masks.append(torch.cat([mask[:, None].expand(-1, new, -1), causal], 2)[:, None])
         return cls(target.shapes, masks, at, "prefix")
 
     def visible(
@@ -79,25 +73,21 @@ class Sight(NamedTuple):
     ) -> tuple[Tensor | None, bool]:
         """Return the mask of a rectangle, of that in `masks`, and whether a fused kernel is to add the causal one."""
         past = keys - queries
-        if not self.causal or (queries == 1 and not 0 < self.window < past):
+        if not self.causal or queries == 1:
             return mask, False  # a single query is the last token: it sees all keys
-        if fused and not past and not self.window:
+        if fused and not past:
             return mask, True  # the kernel's causal mask begins at the first key, so only without a past is it ours
-        return causal_mask(queries, keys, device, self.window), False
+        return causal_mask(queries, keys, device), False
 
 
-def places(queries: Tokens, keys: Tokens, shapes: Shapes, scheme: str) -> Sequence[Places | None]:
-    """Return the positions of new queries and of all keys so far, for each rectangle; None if the scheme has none.
-
-    `shapes` are those of the queries as attention sees them, in which several rows can be one.
-    """
+def places(tokens: Tokens, scheme: str) -> Sequence[Places | None]:
+    """Return the positions of new queries and of all keys so far, for each rectangle; None if the scheme has none."""
     if not acts_on_attention(scheme):
-        return [None] * len(shapes)
+        return [None] * len(tokens.shapes)
     found = []
-    for (_, length), (_, joint), at, among in zip(queries.shapes, shapes, queries.so_far, keys.so_far, strict=True):
-        first, end = (0, queries.limit) if queries.limit else (queries.start, queries.start + length)
-        new = at[:, queries.start :].repeat(1, joint // max(1, length))
-        found.append(Places(new, among, first - (keys.limit or among.shape[1]) + 1, end - 1))
+    for (_, length), at in zip(tokens.shapes, tokens.so_far, strict=True):
+        first, end = (0, tokens.limit) if tokens.limit else (tokens.start, tokens.start + length)
+        found.append(Places(at[:, tokens.start :], at, first - (tokens.limit or at.shape[1]) + 1, end - 1))
     return found
 
 
@@ -122,14 +112,10 @@ class MultiHeadAttention(nn.Module):
     """Multi-head attention softmax(Q K^T / sqrt(dim / heads)) V (Vaswani et al. 2017, section 3.2).
 
     `scheme` is the name of a position scheme; of those that act on embeddings, attention knows nothing. `causal` tells
-    the scheme that no key is after its query, and masks nothing: the mask is in `Sight`. With a norm, the queries and
-    keys of each head are normalised, with gains that all heads share and without a bias (Dehghani et al. 2023, arXiv
-    2302.05442, section 2, after Henry et al. 2020).
+    the scheme that no key is after its query, and masks nothing: the mask is in `Sight`.
     """
 
-    def __init__(
-        self, dim: int, heads: int, dropout: float = 0.0, scheme: str = "none", causal: bool = False, norm: str = "none"
-    ) -> None:
+    def __init__(self, dim: int, heads: int, dropout: float = 0.0, scheme: str = "none", causal: bool = False) -> None:
         super().__init__()
         self.heads, self.head_dim, self.dropout = heads, dim // heads, Dropout(dropout)
         self.query = nn.Linear(dim, dim)
@@ -137,7 +123,6 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(dim, dim)
         # the position scheme; its name is that of its weights in checkpoints
         self.relative = on_attention(scheme, Setup(dim, heads, causal))
-        self.query_norm, self.key_norm = (norm_layer(norm, self.head_dim, bias=False) for _ in range(2))
         self.weights = Weights()
         for weight in (self.query.weight, *self.key_value.weight.chunk(2), self.out.weight):
             nn.init.xavier_uniform_(weight)
@@ -149,7 +134,7 @@ class MultiHeadAttention(nn.Module):
         found = []
         parts = rectangles(sight.shapes, *self.key_value(x).chunk(2, dim=-1))
         for (keys, values), at in zip(parts, sight.places, strict=True):
-            keys = self.key_norm(self.split(keys))
+            keys = self.split(keys)
             if self.relative is not None and at is not None:
                 keys = self.relative.rotate(keys, at.queries)
             found.append(KeyValue(keys, self.split(values)))
@@ -162,7 +147,7 @@ class MultiHeadAttention(nn.Module):
         outputs = []
         queries = rectangles(sight.shapes, self.query(x))
         for (query,), key_value, mask, at in zip(queries, key_values, sight.masks, sight.places, strict=True):
-            attended = self._attend(self.query_norm(self.split(query)), key_value, mask, at, sight)
+            attended = self._attend(self.split(query), key_value, mask, at, sight)
             outputs.append(attended.transpose(1, 2).flatten(2))
         out: Tensor = self.out(flat(outputs))
         return out
@@ -191,17 +176,16 @@ class MultiHeadAttention(nn.Module):
         if fused:
             return scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=by_kernel)
 
-        def compute(rows: slice, queries: slice) -> Tensor:
-            visible, place = part_of(mask, rows, queries), at and at.part(rows, queries)
-            q, visible = self._positioned(query[rows, :, queries], keys[rows], visible, place)
+        def compute(rows: slice) -> Tensor:
+            visible = mask if mask is None or len(mask) == 1 else mask[rows]
+            q, visible = self._positioned(query[rows], keys[rows], visible, at and at.of_rows(rows))
             if not drops:
                 return scaled_dot_product_attention(q, keys[rows], values[rows], attn_mask=visible)
             read: Tensor = self.dropout(self._softmax(q, keys[rows], visible)) @ values[rows]
             return read
 
         scored = 1 if self.relative is None else 2  # a bias is as large as the scores
-        size = self.heads * keys.shape[2] * scored
-        return in_chunks(compute, rows, length, size)
+        return in_chunks(compute, rows, length * self.heads * keys.shape[2] * scored)
 
     def _positioned(
         self, query: Tensor, keys: Tensor, mask: Tensor | None, at: Places | None
@@ -224,32 +208,9 @@ class MultiHeadAttention(nn.Module):
         return scores.softmax(-1)
 
 
-def causal_mask(queries: int, keys: int, device: torch.device, window: int = 0) -> Bool[Tensor, "1 1 {queries} {keys}"]:
-    """Return which keys are not after the queries, which are at the last keys; at most `window` before (0: any)."""
-    first = keys - queries
-    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(first)
-    return (seen.triu(first - window) if window else seen)[None, None]
-
-
-def windowed(mask: Bool[Tensor, "rows keys"], window: int) -> Bool[Tensor, "rows 1 _ keys"]:
-    """Return what attention may see of keys that are the queries too: at most `window` positions to each side, or all.
-
-    A query at which nothing is visible is itself padding; it sees all tokens, as it has to see something.
-    """
-    tokens = mask[:, None, None]
-    if not window:
-        return tokens
-    near = torch.ones(mask.shape[1], mask.shape[1], dtype=torch.bool, device=mask.device).tril(window).triu(-window)
-    seen = tokens & near
-    return torch.where(seen.any(-1, keepdim=True), seen, tokens)
-
-
-def part_of(mask: Tensor | None, rows: slice, queries: slice) -> Tensor | None:
-    """Return a mask (1 or rows, 1, 1 or queries, keys) for some rows and queries."""
-    if mask is None:
-        return None
-    mask = mask if len(mask) == 1 else mask[rows]
-    return mask if mask.shape[2] == 1 else mask[:, :, queries]
+def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "1 1 {queries} {keys}"]:
+    """Return which keys are not after the queries, which are at the last keys."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)[None, None]
 
 
 class Cache:

@@ -44,7 +44,6 @@ class Model(nn.Module, ABC):
     small: ClassVar[Mapping[str, Any]] = {"dim": 16}  # a config for quick tests
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named changes to `small`, each tested too
     bags: ClassVar[tuple[str, ...]] = ()  # variants ("" is `small`) for which the order of the source must not matter
-    source_only: ClassVar[tuple[str, ...]] = ()  # variants whose logits do not depend on target tokens
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:

@@ -1,4 +1,4 @@
-"""Layers and attention in less memory: what the backward pass needs is computed again, in chunks if it is large."""
+"""Less memory: layers that the backward pass computes again, and attention in chunks where there is no such pass."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from tfstudy.models.dropout import replayed_dropout, same_dropout
+from tfstudy.models.dropout import replayed_dropout
 
 Out = TypeVar("Out")
 MAX_ELEMENTS = 2**24  # of one intermediate tensor of `in_chunks`: 64 MiB of float32
@@ -39,30 +39,13 @@ def run_layer(layer: Callable[..., Out], *arguments: object) -> Out:
     return computed
 
 
-def in_chunks(compute: Callable[[slice, slice], Tensor], rows: int, queries: int, size: int) -> Tensor:
-    """Return `compute(ALL, ALL)`, a tensor (rows, ..., queries, width), in chunks if it is too large for one pass.
+def in_chunks(compute: Callable[[slice], Tensor], rows: int, size: int) -> Tensor:
+    """Return `compute(ALL)`, a tensor (rows, ...), without gradients in chunks of rows if it is too large for one pass.
 
-    `compute` takes slices of the rows and of the queries. Its largest intermediate tensor has `size` elements for each
-    pair of a row and a query, and at most `MAX_ELEMENTS` in a chunk of several pairs. For gradients, each chunk is
-    computed again in the backward pass, so that only one chunk's intermediates are in memory at a time.
+    The largest intermediate tensor of `compute` has `size` elements for each row, and at most `MAX_ELEMENTS` in a chunk
+    of several rows.
     """
-    if rows * queries * size <= MAX_ELEMENTS:
-        return compute(ALL, ALL)
-    pairs = max(1, MAX_ELEMENTS // size)
-    if pairs >= queries:
-        return torch.cat([_run(compute, part, ALL) for part in _slices(rows, pairs // queries)])
-    each_row = [
-        torch.cat([_run(compute, row, part) for part in _slices(queries, pairs)], -2) for row in _slices(rows, 1)
-    ]
-    return torch.cat(each_row)
-
-
-def _slices(length: int, step: int) -> Iterator[slice]:
-    return (slice(start, start + step) for start in range(0, length, step))
-
-
-def _run(compute: Callable[[slice, slice], Tensor], rows: slice, queries: slice) -> Tensor:
-    if not torch.is_grad_enabled():
-        return compute(rows, queries)
-    computed: Tensor = checkpoint(same_dropout(compute), rows, queries, use_reentrant=False)
-    return computed
+    if rows * size <= MAX_ELEMENTS or torch.is_grad_enabled():
+        return compute(ALL)
+    step = max(1, MAX_ELEMENTS // size)
+    return torch.cat([compute(slice(start, start + step)) for start in range(0, rows, step)])

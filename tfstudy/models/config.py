@@ -8,17 +8,8 @@ Positions = Literal[
     "sinusoidal", "learned", "relative", "shaw", "rotary", "t5", "alibi", "kerple", "kerple_power", "fire",
     "contextual", "none",
 ]  # fmt: skip
-CrossPositions = Literal["rotary", "t5", "alibi", "kerple", "kerple_power", "fire", "none"]
-ON_EMBEDDINGS = ("sinusoidal", "learned")
 WITHOUT_NUMBERS = ("contextual", "none")  # schemes that do not depend on the numbers of positions
-SETTINGS_OF_LAYOUTS: dict[str, tuple[str, ...]] = {  # the layouts that have a setting; all have the others
-    "decoder_positions": ("encoder_decoder",),
-    "cross_positions": ("encoder_decoder",),
-    "copy_output": ("encoder_decoder",),
-    "randomised_positions": ("encoder_decoder", "encoder_only"),
-    "share_embeddings": ("encoder_decoder", "decoder_only"),  # elsewhere the target has no embedding
-    "tie_output": ("encoder_decoder", "decoder_only"),
-}
+ENCODER_DECODER = ("copy_output", "randomised_positions")  # settings that only this layout has
 
 
 class ModelConfig(BaseModel):
@@ -58,15 +49,7 @@ class TransformerConfig(TiedConfig):
     """The settings of the Transformer (section `model`)."""
 
     heads: int = Field(4, ge=1, description="attention heads; must divide dim")
-    # Encoder queries see 2 w + 1 keys at most, and decoder queries w + 1: themselves and w before. It is a mask only:
-    # nothing gets faster, and the cache keeps all keys.
-    attention_window: int = Field(
-        0, ge=0, description="self-attention sees at most this many positions to each side (0: all)"
-    )
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights (slower on CPU)")
-    qk_norm: bool = Field(
-        False, description="normalise queries and keys of each head, with learned gains (Dehghani et al. 2023)"
-    )
     feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
     activation: Literal["relu", "gelu", "swiglu", "geglu"] = Field(
         "relu", description="of the feed-forward layers; swiglu and geglu are gated (Shazeer 2020)"
@@ -78,15 +61,7 @@ class TransformerConfig(TiedConfig):
     residual: Literal["sum", "scaled", "none"] = Field(
         "sum", description="residual connections; scaled: sublayers times 1/sqrt(2 * layers) (Noci et al. 2022)"
     )
-    positions: Positions = Field(
-        "sinusoidal", description="position scheme of encoder and decoder; relative: Dai et al. 2019"
-    )
-    decoder_positions: Positions | None = Field(
-        None, description="position scheme of the decoder (none given: as `positions`)"
-    )
-    cross_positions: CrossPositions = Field(
-        "none", description="position scheme between target and source, in cross-attention"
-    )
+    positions: Positions = Field("sinusoidal", description="position scheme; relative: Dai et al. 2019")
     randomised_positions: int = Field(
         0, ge=0, le=2**16, description="draw positions at random below this number (Ruoss et al. 2023; 0: 0, 1, 2, ...)"
     )
@@ -96,12 +71,9 @@ class TransformerConfig(TiedConfig):
     digit_positions: int = Field(
         0, ge=0, le=2**16, description="positions of digits in their numbers: size of the table (McLeish et al. 2024)"
     )
-    layout: Literal["encoder_decoder", "decoder_only", "encoder_only"] = Field(
+    layout: Literal["encoder_decoder", "decoder_only"] = Field(
         "encoder_decoder",
-        description=(
-            "decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target; encoder_only: "
-            "it reads the source, and each of its positions predicts one target token"
-        ),
+        description="decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target",
     )
     encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
     decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
@@ -115,52 +87,32 @@ class TransformerConfig(TiedConfig):
     share_layers: bool = Field(False, description="use the same layer at every depth (Dehghani et al. 2019)")
 
     @property
-    def target_positions(self) -> str:
-        """The position scheme of the decoder."""
-        return self.decoder_positions or self.positions
-
-    @property
-    def position_schemes(self) -> tuple[str, str, str]:
-        """The position schemes of the encoder, the decoder and the cross-attention."""
-        return self.positions, self.target_positions, self.cross_positions
-
-    @property
     def positions_are_limited(self) -> bool:
         """Whether no sequence may be longer than `max_positions`."""
-        return bool(self.randomised_positions) or "learned" in self.position_schemes
+        return bool(self.randomised_positions) or self.positions == "learned"
 
     @model_validator(mode="after")
     def _settings_agree(self) -> "TransformerConfig":
         if self.dim % self.heads:
             raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
-        if self.norm == "none" and not self.qk_norm and self.norm_type != "layer":
-            raise ValueError(f"norm_type {self.norm_type} needs a norm or qk_norm, but norm is none")
-        self._check_positions()
-        for key, layouts in SETTINGS_OF_LAYOUTS.items():
-            if self.layout not in layouts and getattr(self, key) != type(self).model_fields[key].default:
-                raise ValueError(f"{key} needs layout {' or '.join(layouts)}, but layout is {self.layout}")
-        return self
-
-    def _check_positions(self) -> None:
-        """Raise `ValueError` if the position schemes do not agree with each other or with the layout."""
-        schemes = self.position_schemes
-        if "rotary" in schemes and self.dim % (2 * self.heads):
+        if self.norm == "none" and self.norm_type != "layer":
+            raise ValueError(f"norm_type {self.norm_type} needs a norm, but norm is none")
+        for key in ENCODER_DECODER if self.layout == "decoder_only" else ():
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} needs layout encoder_decoder, but layout is decoder_only")
+        if self.positions == "rotary" and self.dim % (2 * self.heads):
             allowed = f"a multiple of 2 * heads ({2 * self.heads}) with rotary positions"
             raise ValueError(f"dim must be {allowed}, but is {self.dim}")
-        on_embeddings = {scheme if scheme in ON_EMBEDDINGS else "none" for scheme in schemes[:2]}
-        if self.share_embeddings and len(on_embeddings) > 1:
-            raise ValueError(
-                f"share_embeddings needs the same positions on embeddings, but there are {schemes[0]} and {schemes[1]}"
-            )
-        if self.randomised_positions and all(scheme in WITHOUT_NUMBERS for scheme in schemes):
+        if self.randomised_positions and self.positions in WITHOUT_NUMBERS:
             raise ValueError(f"randomised_positions change nothing with positions {self.positions}; it must be 0")
         if 0 < self.randomised_positions < self.max_positions:
             raise ValueError(
                 f"randomised_positions must be at least max_positions ({self.max_positions}), "
                 f"but is {self.randomised_positions}"
             )
-        if self.layout == "decoder_only" and "contextual" in schemes:
+        if self.layout == "decoder_only" and self.positions == "contextual":
             raise ValueError(
                 "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would count "
                 "the padding between source and target"
             )
+        return self

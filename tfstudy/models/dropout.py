@@ -40,17 +40,6 @@ def uniform(number: int, device: torch.device) -> Float[Tensor, " number"]:
     return torch.rand(number, device=device, generator=_DROPOUT.generator if device.type == "cpu" else None)
 
 
-def same_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
-    """Return the function, with the same dropout on a CPU at each call."""
-    seed = int(torch.empty((), dtype=torch.int64).random_(generator=_DROPOUT.generator))
-
-    def call(*arguments: object) -> Out:
-        with dropout_seed(seed):
-            return function(*arguments)
-
-    return call
-
-
 def replayed_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
     """Return the function; calls after the first repeat the dropout of the first that `dropout_seed` determined.
 

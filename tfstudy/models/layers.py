@@ -26,15 +26,11 @@ class Layer(nn.Module):
     def __init__(self, config: TransformerConfig, crosses: bool, residual: Residual) -> None:
         super().__init__()
         self.residual = residual
-        shape, norm = (
-            (config.dim, config.heads, config.attention_dropout),
-            config.norm_type if config.qk_norm else "none",
-        )
-        scheme = config.target_positions if crosses else config.positions
-        self.attention = MultiHeadAttention(*shape, scheme, crosses, norm)  # with cross-attention, it is causal
+        shape = config.dim, config.heads, config.attention_dropout
+        self.attention = MultiHeadAttention(*shape, config.positions, crosses)  # with cross-attention, it is causal
         self.attention_norm = residual.norm(config.dim)
         if crosses:
-            self.cross = MultiHeadAttention(*shape, config.cross_positions, norm=norm)
+            self.cross = MultiHeadAttention(*shape)
             self.cross_norm = residual.norm(config.dim)
         self.feedforward = feedforward(config)
         self.feedforward_norm = residual.norm(config.dim)

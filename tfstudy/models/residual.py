@@ -48,11 +48,9 @@ class Residual(NamedTuple):
         return normed
 
 
-def norm_layer(norm_type: str, dim: int, bias: bool = True) -> nn.Module:
-    """Return layer normalisation, x / sqrt(mean(x^2)) times a gain with `rms` (Zhang & Sennrich 2019), or nothing."""
-    if norm_type == "none":
-        return nn.Identity()
-    return RMSNorm(dim) if norm_type == "rms" else nn.LayerNorm(dim, bias=bias)
+def norm_layer(norm_type: str, dim: int) -> nn.Module:
+    """Return layer normalisation, or with `rms` x / sqrt(mean(x^2)) times a gain (Zhang & Sennrich 2019)."""
+    return RMSNorm(dim) if norm_type == "rms" else nn.LayerNorm(dim)
 
 
 class RMSNorm(nn.RMSNorm):

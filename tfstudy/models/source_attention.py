@@ -43,15 +43,15 @@ def attend(
     `weights` there is one chunk.
     """
 
-    def compute(rows: slice, queries: slice) -> Tensor:
-        scores, mask = score(query[rows, queries], source.keys[rows]), source.mask[rows, None]
+    def compute(rows: slice) -> Tensor:
+        scores, mask = score(query[rows], source.keys[rows]), source.mask[rows, None]
         found = scores.masked_fill(~mask, float("-inf")).softmax(-1)
         if weights.hooked:
             found = weights(found[:, None], mask[:, None])[:, 0]
         return found @ source.values[rows]
 
     rows, queries, keys = *query.shape[:2], source.keys.shape[1]
-    return compute(ALL, ALL) if weights.hooked else in_chunks(compute, rows, queries, keys * size)
+    return compute(ALL) if weights.hooked else in_chunks(compute, rows, queries * keys * size)
 
 
 def dot_product(query: Float[Tensor, "sources length _"], keys: Float[Tensor, "sources source _"]) -> Tensor:

@@ -1,22 +1,21 @@
 """The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020).
 
-What is computed depends on the layout (below): an encoder and a decoder, one stack for both (decoder-only), or one
-stack for the source (encoder-only). Its parts, each in a file:
+What is computed depends on the layout (below): an encoder and a decoder, or one stack for both (decoder-only). Its
+parts, each in a file:
 
     config.py               the settings, with what must not be combined
     tokens.py               rows of different length in one batch
-    attention.py            `Sight`: which keys a query sees (causal, window, padding); `Cache`: what generation keeps
+    attention.py            `Sight`: which keys a query sees (causal, padding); `Cache`: what generation keeps
     layers.py, residual.py  a layer with its dropout; the sum around each sublayer, where a gate would be
     positions/              a class for each position scheme; where tokens are, and digits in their numbers
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from tfstudy.models.attention import Cache, KeyValue, Sight
 from tfstudy.models.base import Model
@@ -27,9 +26,7 @@ from tfstudy.models.layers import Embedding, Stack, embedding_init
 from tfstudy.models.positions import PositionScheme, Setup
 from tfstudy.models.positions.numbering import DigitPositions, DigitState, Numbering
 from tfstudy.models.source_attention import Source, encoded
-from tfstudy.models.tokens import Tokens, flat
-
-END = 20.0  # logit of the last token after the source; others have 0, so that a longer target has a finite loss
+from tfstudy.models.tokens import Tokens
 
 
 class Transformer(Model):
@@ -44,21 +41,21 @@ class Transformer(Model):
         "relative": {"positions": "relative"},
         "learned": {"positions": "learned"},
         "none": {"positions": "none"},
-        "shaw": {"positions": "shaw", "decoder_positions": "t5", "cross_positions": "alibi"},
-        "fire": {"positions": "t5", "decoder_positions": "fire", "cross_positions": "kerple"},
-        "contextual": {"positions": "contextual", "cross_positions": "kerple_power"},
-        "randomised": {"positions": "rotary", "cross_positions": "rotary", "randomised_positions": 128},
+        "shaw": {"positions": "shaw"},
+        "t5": {"positions": "t5"},
+        "kerple": {"positions": "kerple"},
+        "fire": {"positions": "fire"},
+        "contextual": {"positions": "contextual"},
+        "randomised": {"positions": "rotary", "randomised_positions": 128},
         "digits": {"digit_positions": 20, "positions": "none"},
-        "sandwich": {"norm": "sandwich", "norm_type": "rms", "qk_norm": True},
-        "no_norm": {"norm": "none", "residual": "scaled", "attention_window": 1},
+        "sandwich": {"norm": "sandwich", "norm_type": "rms"},
+        "no_norm": {"norm": "none", "residual": "scaled"},
         "no_residual": {"residual": "none", "norm": "sandwich", "encoder_layers": 1, "decoder_layers": 1},
         "gelu": {"activation": "gelu"},
-        "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 5},
+        "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1},
         "decoder_only_relative": {"layout": "decoder_only", "positions": "relative", "share_layers": True},
         "decoder_only_digits": {"layout": "decoder_only", "digit_positions": 20, "positions": "none"},
         "decoder_only_learned": {"layout": "decoder_only", "positions": "learned", "activation": "swiglu"},
-        "encoder_only": {"layout": "encoder_only", "positions": "rotary", "randomised_positions": 128},
-        "encoder_only_digits": {"layout": "encoder_only", "digit_positions": 20},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "geglu": {"activation": "geglu"},
         "tie_output": {"tie_output": True},
@@ -67,22 +64,17 @@ class Transformer(Model):
         "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("none",)
-    source_only = ("encoder_only", "encoder_only_digits")
     Config = TransformerConfig
 
-    encoder: Stack  # in the layouts that have one, and the next two
+    encoder: Stack  # in the layout that has one
     decoder: Stack
-    target_embedding: Embedding
 
     def __init__(self, config: TransformerConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         config.check_vocabularies(source_vocab, target_vocab)
         self.config, self.layout = config, LAYOUTS[config.layout]
-        if config.layout != "encoder_only":
-            self.target_embedding = self._embedding(target_vocab, config.target_positions)
-        self.source_embedding = (
-            self.target_embedding if config.share_embeddings else self._embedding(source_vocab, config.positions)
-        )
+        self.target_embedding = self._embedding(target_vocab)
+        self.source_embedding = self.target_embedding if config.share_embeddings else self._embedding(source_vocab)
         self.numbering = Numbering(config.randomised_positions, config.max_positions)
         self.digits: DigitPositions | None = None
         if config.digit_positions:
@@ -100,11 +92,12 @@ class Transformer(Model):
         self.copy = CopyOutput(config.dim, config.dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
-    def _embedding(self, vocab: int, scheme: str) -> Embedding:
+    def _embedding(self, vocab: int) -> Embedding:
         config = self.config
         both = 2 if config.layout == "decoder_only" else 1  # the positions of the target follow those of the source
         positions = config.randomised_positions or both * config.max_positions
-        return Embedding(vocab, config.dim, scheme, positions, embedding_init(config.embedding_init, vocab, config.dim))
+        init = embedding_init(config.embedding_init, vocab, config.dim)
+        return Embedding(vocab, config.dim, config.positions, positions, init)
 
     @property
     def max_positions(self) -> int | None:
@@ -116,13 +109,10 @@ class Transformer(Model):
             if isinstance(module, PositionScheme):
                 yield from module.parameters_without_decay()
 
-    def encode(self, source: Tokens) -> "State | EncodedState":
-        state: State | EncodedState = self.layout.encode(self, source)  # in one of the layouts below
-        return state
+    def encode(self, source: Tokens) -> "State":
+        return self.layout.encode(self, source)  # in one of the layouts below
 
-    def decode(
-        self, target: Tokens, state: "State | EncodedState"
-    ) -> "tuple[Float[Tensor, 'tokens vocab'], State | EncodedState]":
+    def decode(self, target: Tokens, state: "State") -> "tuple[Float[Tensor, 'tokens vocab'], State]":
         return self.layout.decode(self, target, state)
 
     def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "tokens vocab"]:
@@ -170,11 +160,11 @@ class Layout(Protocol):
         """Return the number of layers of each stack, and whether they have cross-attention."""
 
     @staticmethod
-    def encode(model: "Transformer", source: Tokens) -> Any:
+    def encode(model: Transformer, source: Tokens) -> State:
         """Return the state from which decoding starts."""
 
     @staticmethod
-    def decode(model: "Transformer", target: Tokens, state: Any) -> tuple[Tensor, Any]:
+    def decode(model: Transformer, target: Tokens, state: State) -> tuple[Tensor, State]:
         """Return the logits (tokens, vocab) after the target tokens, and the new state."""
 
 
@@ -187,27 +177,27 @@ class EncoderDecoder:
         return {"encoder": (config.encoder_layers, False), "decoder": (config.decoder_layers, True)}
 
     @staticmethod
-    def encode(model: "Transformer", source: Tokens) -> State:
+    def encode(model: Transformer, source: Tokens) -> State:
         """Return the encoded source."""
         config = model.config
         source = model.numbering(source)
         embedded, digits = model.embed_source(source)
-        near = Sight.within(source, config.positions, config.attention_window)
+        near = Sight.within(source, config.positions)
         x, _ = model.encoder(embedded, near, model.source_states)
         x = model.encoder.norm(x)
-        far = Sight.within(source, config.cross_positions)
+        far = Sight.within(source)
         key_values = tuple(layer.cross.key_values(x, far) for layer in model.decoder)
         copied = encoded(source, x[:, :0], x, model.copy) if model.copy else ()
         return State(Memory(source, key_values, copied), digits=digits)
 
     @staticmethod
-    def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
+    def decode(model: Transformer, target: Tokens, state: State) -> tuple[Tensor, State]:
         """Return the logits (tokens, vocab) after the target tokens, and the new state."""
         config, source = model.config, state.source
         target = model.numbering(target.following(state.length))
         embedded, digits = model.embed_target(target, state.digits)
-        near = Sight.back(target, config.target_positions, config.attention_window)
-        far = Sight.across(target, source.tokens, config.cross_positions)
+        near = Sight.back(target, config.positions)
+        far = Sight.across(target, source.tokens)
         x, caches = model.decoder(embedded, near, model.target_states, state.caches, source.key_values, far)
         features = model.decoder.norm(x)
         logits = model.output(features)
@@ -229,18 +219,18 @@ class DecoderOnly:
         return {"decoder": (config.encoder_layers + config.decoder_layers, False)}
 
     @staticmethod
-    def encode(model: "Transformer", source: Tokens) -> State:
+    def encode(model: Transformer, source: Tokens) -> State:
         """Return the keys and values of the source in each layer, as the beginning of what the target sees."""
         embedded, digits = model.embed_source(source)
-        near = Sight.within(source, model.config.positions, model.config.attention_window)
+        near = Sight.within(source, model.config.positions)
         _, caches = model.decoder(embedded, near, model.source_states)
         return State(Memory(source), caches, digits=digits)
 
     @staticmethod
-    def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
+    def decode(model: Transformer, target: Tokens, state: State) -> tuple[Tensor, State]:
         """Return the logits (tokens, vocab) after the target tokens, and the new state."""
         target = after_source(target.following(state.length), state.source.tokens)
-        sight = Sight.prefix(target, state.source.tokens, model.config.attention_window)
+        sight = Sight.prefix(target, state.source.tokens)
         embedded, digits = model.embed_target(target, state.digits)
         x, caches = model.decoder(embedded, sight, model.target_states, state.caches)
         return model.output(model.decoder.norm(x)), State(state.source, caches, target.next_start, digits)
@@ -256,69 +246,4 @@ def after_source(target: Tokens, source: Tokens) -> Tokens:
     return target._replace(numbers=tuple(numbers), limit=limit)
 
 
-class EncodedSource(NamedTuple):
-    """The outputs of the encoder, with one more position that has none, and the last tokens of the sources."""
-
-    features: Float[Tensor, "sources places dim"]  # places = source + 1
-    inside: Bool[Tensor, "sources places"]  # whether a place belongs to a token
-    last: Int[Tensor, "sources 1"]  # `<eos>`, which has the same number in both vocabularies
-
-
-class EncodedState(NamedTuple):
-    """The encoded source of each rectangle, and the number of target tokens so far."""
-
-    source: Sequence[EncodedSource]
-    length: int = 0
-
-
-class EncoderOnly:
-    """One stack that reads the source, and each of its positions predicts one target token.
-
-    It fits targets that have a token for each source token (Delétang et al. 2023, arXiv 2207.02098, read outputs off in
-    this way), and recognition, where the first position predicts the label. A target token depends on the whole source
-    and on its own place, not on the target tokens before it. The position of the source's `<eos>` predicts that of a
-    target as long as the source. After it there is nothing to read an output off, and the last token of the source is
-    predicted, so that a target ends there at the latest.
-    """
-
-    @staticmethod
-    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
-        """Return the number of layers of the only stack."""
-        return {"encoder": (config.encoder_layers + config.decoder_layers, False)}
-
-    @staticmethod
-    def encode(model: "Transformer", source: Tokens) -> EncodedState:
-        """Return the encoded source."""
-        source = model.numbering(source)
-        embedded, _ = model.embed_source(source)
-        near = Sight.within(source, model.config.positions, model.config.attention_window)
-        x, _ = model.encoder(embedded, near, model.source_states)
-        encoded = []
-        for features, ids, mask in source.rectangles(model.encoder.norm(x), source.ids, source.mask):
-            last = ids.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))
-            encoded.append(EncodedSource(pad(features, (0, 0, 0, 1)), pad(mask, (0, 1)), last))
-        return EncodedState(tuple(encoded))
-
-    @staticmethod
-    def decode(model: "Transformer", target: Tokens, state: EncodedState) -> tuple[Tensor, EncodedState]:
-        """Return the logits (tokens, vocab) read off the next places of the source, and the new state."""
-        target, features, inside, last = target.following(state.length), [], [], []
-        for (rows, new), source in zip(target.shapes, state.source, strict=True):
-            hypotheses = rows // max(1, len(source.inside))
-            known, own, end = (part.repeat_interleave(hypotheses, 0) for part in source)
-            places = torch.arange(state.length, state.length + new, device=own.device).clamp(max=known.shape[1] - 1)
-            features.append(known[:, places])
-            inside.append(own[:, places])
-            last.append(end.expand(-1, new))
-        logits = model.output(flat(features))
-        ends = flat(last).clamp(max=logits.shape[1] - 1)[:, None]
-        ended = torch.zeros_like(logits).scatter(1, ends, END)
-        logits = torch.where(flat(inside)[:, None], logits, ended)
-        return logits, state._replace(length=target.next_start)
-
-
-LAYOUTS: dict[str, type[Layout]] = {
-    "encoder_decoder": EncoderDecoder,
-    "decoder_only": DecoderOnly,
-    "encoder_only": EncoderOnly,
-}
+LAYOUTS: dict[str, type[Layout]] = {"encoder_decoder": EncoderDecoder, "decoder_only": DecoderOnly}

@@ -114,10 +114,7 @@ def decoding_in_pieces_equals_teacher_forcing(variant: ArchitectureVariant) -> N
 
 @named
 def no_logit_depends_on_a_later_token(variant: ArchitectureVariant) -> None:
-    """Changing tokens from a position on changes the logits from there on, unless they depend on the source only.
-
-    It changes none before.
-    """
+    """Changing tokens from a position on changes the logits from there on, and none before."""
     model = variant.perturbed()
     for place in (1, 3, 6):
         changed = TOKENS.clone()
@@ -125,9 +122,6 @@ def no_logit_depends_on_a_later_token(variant: ArchitectureVariant) -> None:
         changed[:, place] = torch.where(changed[:, place] == TOKENS[:, place], 4, changed[:, place])
         before, after = (forward(model, SOURCE, tokens) for tokens in (TOKENS, changed))
         check_close(before[:, :place], after[:, :place])
-        if variant.name in variant.cls.source_only:
-            check_close(before, after)
-            continue
         difference = (before[:, place] - after[:, place]).abs().amax(-1).min()
         require(difference > 1e-3, f"a token changes no logit after it by more than {difference:.1e}, expected 1e-3")
 
@@ -311,12 +305,11 @@ def weight_decay_spares_vectors_and_no_weight_of_a_layer(variant: ArchitectureVa
 
 @named
 def what_it_declares_is_valid(variant: ArchitectureVariant) -> None:
-    """`widths` are keys of the config, `bags` and `source_only` are variants; it has a version and a docstring."""
+    """`widths` are keys of the config, `bags` are variants; it has a version and a docstring."""
     cls = variant.cls
     unknown = sorted(set(cls.widths) - set(cls.Config.model_fields))
     require(not unknown, f"widths must be keys of the config, but these are not: {', '.join(unknown)}")
-    for name, declared in (("bags", cls.bags), ("source_only", cls.source_only)):
-        unknown = sorted(set(declared) - {"", *cls.variants})
-        require(not unknown, f"{name} must be variants, but these are not: {', '.join(unknown)}")
+    unknown = sorted(set(cls.bags) - {"", *cls.variants})
+    require(not unknown, f"bags must be variants, but these are not: {', '.join(unknown)}")
     require(isinstance(cls.version, int), f"the version must be a whole number, but is {cls.version!r}")
     require((cls.__doc__ or "").strip(), "the class has no docstring, which `tfstudy list architectures` shows")

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from tfstudy import instruments, models, tasks
 from tfstudy.cli.command_line import GROUPS, app
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.models.config import CrossPositions, ModelConfig
+from tfstudy.models.config import ModelConfig
 from tfstudy.models.positions import SCHEMES
 from tfstudy.tasks.base import TaskConfig
 from tfstudy.tasks.generated import GeneratedConfig
@@ -49,8 +49,7 @@ code; a preset (`tfstudy list presets TASK`) sets sizes that are comparable amon
 """
 SCHEMES_OF_POSITIONS = """## Position schemes
 
-The values of `model.positions` and `model.decoder_positions` of the Transformer, from
-`tfstudy/models/positions/schemes.py`; those with *yes* are values of `model.cross_positions` too.
+The values of `model.positions` of the Transformer, from `tfstudy/models/positions/schemes.py`.
 """
 INSTRUMENTS = """# Instruments
 
@@ -179,12 +178,9 @@ def model_page() -> str:
 
 def schemes() -> str:
     """Return the table of the position schemes."""
-    known, nothing = get_args(CrossPositions), "Nothing: an encoder can't tell the order of its source."
-    rows = [
-        (code(name), text(nothing if name == "none" else scheme.__doc__), "yes" if name in known else "")
-        for name, scheme in SCHEMES.items()
-    ]
-    return table(("Scheme", "What it does", "Cross"), rows, "keys")
+    nothing = "Nothing: an encoder can't tell the order of its source."
+    rows = [(code(name), text(nothing if name == "none" else scheme.__doc__)) for name, scheme in SCHEMES.items()]
+    return table(("Scheme", "What it does"), rows, "keys")
 
 
 def instruments_page() -> str:

@@ -23,11 +23,10 @@ class Places(NamedTuple):
         """The position of each query minus that of each key."""
         return self.queries[:, :, None] - self.keys[:, None]
 
-    def part(self, rows: slice, queries: slice) -> "Places":
-        """Return the positions of some rows and queries, with the same bounds."""
-        keys = self.keys if len(self.keys) == 1 else self.keys[rows]
-        of_queries = self.queries if len(self.queries) == 1 else self.queries[rows]
-        return Places(of_queries[:, queries], keys, self.lowest, self.highest)
+    def of_rows(self, rows: slice) -> "Places":
+        """Return the positions of some rows, with the same bounds."""
+        queries, keys = (x if len(x) == 1 else x[rows] for x in (self.queries, self.keys))
+        return Places(queries, keys, self.lowest, self.highest)
 
 
 Queries = Float[Tensor, "batch heads queries head_dim"]
