@@ -118,7 +118,7 @@ def several_conditions(study, **seeds):
 @pytest.mark.parametrize(
     ("counts", "settings", "judged_by"),
     [
-        ({"usualfew": 1, "usual": 3, "other": 5}, {}, "usual"),  # the closest to its preset, then most seeds
+        ({"usualfew": 3, "usual": 4, "other": 5}, {}, "usual"),  # the closest to its preset, then most seeds
         ({"usual": 3, "other": 5}, {"train.steps": 7}, "other"),
         ({"usual": 2, "before": 5}, {}, "before"),  # too few seeds hide no other
     ],
