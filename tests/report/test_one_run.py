@@ -120,9 +120,8 @@ def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_with
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
-    assert f"; `tfstudy grid --resume runs --results {run.parents[3]}` resumes it\nnot finished: its settings" in why(
-        run
-    )
+    retry = f"`tfstudy grid --resume runs --results {run.parents[3]}` resumes it"
+    assert f"; {retry}\nnot finished: its settings" in why(run)
     write_failure(run, "out of memory", 2)
     assert ": out of memory" in why(run)
 

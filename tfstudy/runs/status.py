@@ -42,13 +42,11 @@ class RunStatus(NamedTuple):
 
     path: Path
     state: str
-    ended: float | None = None  # when it finished, in seconds since 1970; None if that is not recorded
     seconds: float = 0.0  # of training and evaluation, if it finished
     step: int = 0  # of its last metrics
     steps: int = 0  # planned; 0 if unknown
     seconds_left: float | None = None  # of training, if it is running and its speed is known
     reason: str = ""  # of a failure
-    task: str = ""  # if it finished
 
     @property
     def name(self) -> str:
@@ -83,12 +81,9 @@ def run_status(path: Path) -> RunStatus | None:
 
 def status_and_result(path: Path) -> tuple[RunStatus | None, Result | None]:
     """The state of the run in this folder and its result, if it has one that is sound; both from one reading."""
-    run, ended = open_run(path), None
+    run = open_run(path)
     if result := run.result:
-        with suppress(ValueError):  # records of older code do not have it
-            ended = datetime.fromisoformat(result.finished).timestamp()
-        state, seconds, step = result.status, result.seconds, result.step
-        return RunStatus(path, state, ended, seconds, step, step, task=result.task), result
+        return RunStatus(path, result.status, result.seconds, result.step, result.step), result
     step = last_step(path)
     steps = flat_yaml(run.config).get("train.steps")
     status = RunStatus(path, INTERRUPTED, step=step, steps=steps if isinstance(steps, int) else 0)
