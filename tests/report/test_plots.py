@@ -134,6 +134,9 @@ def test_a_plot_is_as_wide_as_a_page_with_readable_text_the_line_about_its_runs_
     assert max(outline.x1 - total, outline.y1 - height) <= 0.01
     written = [text for text in figure.findobj(lambda one: hasattr(one, "get_fontsize")) if text.get_text()]
     assert min(text.get_fontsize() for text in written) >= 7
+    if kind in ("split", "differences", "errors", "slices"):  # the unit of their y axes are inches
+        heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
+        assert heights == pytest.approx([axes.get_ylim()[0] for axes in figure.axes], rel=0.1)
     caption = "2 seeds per condition; 3,000 steps; 1k to 2k parameters"
     [notes] = [text for text in figure.texts if caption in text.get_text().replace("\n", " ")]
     boxes = [notes.get_window_extent(), *(box.get_window_extent() for box in figure.legends)]
