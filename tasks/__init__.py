@@ -4,7 +4,6 @@ A task is found by the name of its file: `tasks/scan.py` defines the task `scan`
 or name a plug-in (`plugins`). The functions are those of `tfstudy.registry.Registry`.
 """
 
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from tfstudy.errors import UserError, quoted
@@ -39,9 +38,4 @@ def build(name: str, settings: "TaskConfig") -> "Task":
 
 def find(name: str) -> "type[Task]":
     """Return the class of a task, from `tasks/<name>.py`, `tasks/<name>/` or a plug-in; `UserError` without one."""
-    try:
-        return cast("type[Task]", REGISTRY.find(name))
-    except UserError as error:
-        if "must define one subclass of Task" in str(error) and "tasks.base" in sys.modules:
-            raise UserError(f"{error}; import Task from tfstudy.tasks.base") from None
-        raise
+    return cast("type[Task]", REGISTRY.find(name))

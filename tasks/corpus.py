@@ -6,6 +6,7 @@ A run keeps the vocabularies and the lengths of its data (`data.json`), so that 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, ValidationError
@@ -49,6 +50,8 @@ class CorpusTask(Task):
     _examples: dict[str, list[Example]]  # by split
     _vocabulary: tuple[set[str], set[str]]
     _unused: dict[str, str]  # files, splits and columns that are not used, with the reason
+    _facts: Mapping[str, bool] = MappingProxyType({})  # further ones for the record of the data
+    _commit = ""  # of a data set on the hub
 
     @classmethod
     def check_files(cls, what: str, config: FilesConfig) -> None:
@@ -79,16 +82,12 @@ class CorpusTask(Task):
         unused = ", ".join(f"{name} ({reason})" for name, reason in self._unused.items())
         return [f"not used: {unused}"] if unused else []
 
-    def facts(self) -> dict[str, bool]:
-        """Return further facts for the record of the data."""
-        return {}
-
     def files(self) -> dict[str, str]:
         """Return what `restored` needs: the record of the data."""
         source, target = map(sorted, self.vocabulary())
         counts = {name: Counter((len(e.source), len(e.target)) for e in own) for name, own in self._examples.items()}
         lengths = {name: [(*size, n) for size, n in sorted(found.items())] for name, found in counts.items()}
-        record = DataRecord(source=source, target=target, lengths=lengths, facts=self.facts())
+        record = DataRecord(source=source, target=target, lengths=lengths, facts=dict(self._facts))
         return {"data.json": record.model_dump_json()}
 
     @classmethod
@@ -101,15 +100,15 @@ class CorpusTask(Task):
             return None
         task = cls.__new__(cls)
         task.config = config  # type: ignore[assignment]
-        task._unused = {}
+        task._unused, task._facts = {}, record.facts
         task._vocabulary = {*record.source}, {*record.target}
         task._examples = {
             split: [example for a, b, n in sizes for example in [Example(("",) * a, ("",) * b, {})] * n]
             for split, sizes in record.lengths.items()
         }
-        return task if task.restore(record.facts, files) else None
+        return task if task.restore(files) else None
 
-    def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
+    def restore(self, files: Mapping[str, str]) -> bool:
         """Set what a subclass needs beyond the record; return whether the files have all of it."""
         return True
 

@@ -11,7 +11,7 @@ test set of its own name, such as `test` and `gen`. Columns beyond the source an
 can be shown (`--by category`). Tokens are what spaces separate; a model knows those of train.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from sys import intern
 from typing import Any, ClassVar, Literal
 
@@ -42,7 +42,7 @@ class Pairs(CorpusTask):
         self.check_config(config)
         self.config = config
         splits, self._unused, self._commit = read_pairs(config)
-        self._has_features = splits["train"].features is not None
+        self._facts = {"features": splits["train"].features is not None}
         tags = [name for name in splits["train"].tags if self._is_tag(name, splits)]
         self._examples = {name: self._read(split, tags, name) for name, split in splits.items()}
         self._vocabulary = Task.vocabulary(self)
@@ -53,13 +53,6 @@ class Pairs(CorpusTask):
         assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
         cls.check_files("pairs", config)
 
-    def facts(self) -> dict[str, bool]:
-        return {"features": self._has_features}
-
-    def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
-        self._has_features, self._commit = facts.get("features", False), ""
-        return True
-
     def notes(self) -> dict[str, Any]:
         """Return what was not used, how many held-out examples have tokens that train lacks, and the commit."""
         return {**super().notes(), "unknown": unknown_tokens(self), "commit": self._commit}
@@ -68,7 +61,7 @@ class Pairs(CorpusTask):
 
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a source; features follow a tab, separated by semicolons: `walk<TAB>V;PST`."""
-        text, _, features = text.partition("\t") if self._has_features else (text, "", "")
+        text, _, features = text.partition("\t") if self._facts.get("features") else (text, "", "")
         marks = tuple(f"[{feature}]" for feature in features.replace(" ", "").split(";") if feature)
         return (*self.target_tokens(text), *marks)
 

@@ -136,7 +136,7 @@ class Translation(CorpusTask):
         corpus = super().files() if self.config.split == "corpus" else {}
         return {"tokenizer.json": self._subwords.tokenizer.to_str(), **corpus}
 
-    def restore(self, facts: Mapping[str, bool], files: Mapping[str, str]) -> bool:
+    def restore(self, files: Mapping[str, str]) -> bool:
         if "tokenizer.json" in files:
             self._subwords = Subwords.read(files["tokenizer.json"])
         return "tokenizer.json" in files

@@ -3,7 +3,6 @@
 import gzip
 import json
 import random
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from tfstudy.tasks.reading import read_pairs
 from tfstudy.tasks.translation.task import Translation
 
-HERE = Path(__file__).resolve().parents[2]
-REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
 EN_DE, NONE = ("en", "de"), ("", "")
 
 
