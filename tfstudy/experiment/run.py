@@ -24,6 +24,7 @@ from tfstudy.runs.store import is_finished, open_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.runs.writer import RunFolder, run_folder, write_run
 from tfstudy.tasks.base import overlap, overlap_warning, unknown_warnings
+from tfstudy.training.checkpoints import LAST, PREVIOUS
 
 
 class Outcome(NamedTuple):
@@ -163,7 +164,8 @@ def _reuse_weights(
     prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report
 ) -> str | None:
     """Copy the weights of a run that differs only in decoding or evaluation; return its name, None without one."""
-    if options.restart or options.measure or (folder.checkpoints / "last.ckpt").exists():
+    begun = any((folder.checkpoints / name).exists() for name in (LAST, PREVIOUS))
+    if begun or options.restart or options.measure:
         return None
     source = find_reusable(folder, prepared.config, prepared.identity, device.type)
     if source is None:
