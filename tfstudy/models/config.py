@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positions = Literal[
-    "sinusoidal", "learned", "relative", "shaw", "rotary", "t5", "alibi", "kerple", "kerple_power", "fire",
+    "sinusoidal", "learned", "relative", "shaw", "rotary", "t5", "alibi", "kerple", "fire",
     "contextual", "none",
 ]  # fmt: skip
 WITHOUT_NUMBERS = ("contextual", "none")  # schemes that do not depend on the numbers of positions

@@ -11,7 +11,7 @@ parts, each in a file:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -152,22 +152,6 @@ class State(NamedTuple):
     digits: DigitState | None = None  # if there are positions of digits
 
 
-class Layout(Protocol):
-    """What a layout does with the parts of a Transformer. It has no parameters."""
-
-    @staticmethod
-    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
-        """Return the number of layers of each stack, and whether they have cross-attention."""
-
-    @staticmethod
-    def encode(model: Transformer, source: Tokens) -> State:
-        """Return the state from which decoding starts."""
-
-    @staticmethod
-    def decode(model: Transformer, target: Tokens, state: State) -> tuple[Tensor, State]:
-        """Return the logits (tokens, vocab) after the target tokens, and the new state."""
-
-
 class EncoderDecoder:
     """An encoder, and a decoder with causal self-attention and cross-attention to the encoder's outputs."""
 
@@ -246,4 +230,7 @@ def after_source(target: Tokens, source: Tokens) -> Tokens:
     return target._replace(numbers=tuple(numbers), limit=limit)
 
 
-LAYOUTS: dict[str, type[Layout]] = {"encoder_decoder": EncoderDecoder, "decoder_only": DecoderOnly}
+LAYOUTS: dict[str, type[EncoderDecoder | DecoderOnly]] = {
+    "encoder_decoder": EncoderDecoder,
+    "decoder_only": DecoderOnly,
+}

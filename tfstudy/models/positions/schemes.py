@@ -224,63 +224,33 @@ def _buckets(distances: Tensor, number: int) -> Tensor:
 
 
 class Kerple(DistanceBias):
-    """A kernel of the distance with learned r1 and r2 for each head (Chi et al. 2022, arXiv 2205.09921, eq. 5).
+    """-r1 log(1 + r2 |distance|), with learned r1, r2 > 0 for each head (Chi et al. 2022, arXiv 2205.09921, eq. 5).
 
-    Parameters are unbounded, and r1 and r2 are functions of them, so that a gradient reaches them everywhere. (The code
-    of the paper sets r1 and r2 to a bound once they cross it.) r1 is a softplus and starts uniform in [0, 2].
+    Both are a softplus of a parameter, so that a gradient reaches it everywhere. (The code of the paper sets r1 and r2
+    to a bound once they cross it.) r1 starts uniform in [0, 2], r2 in [0, 1].
     """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.unbounded_r1 = nn.Parameter(inverse_softplus(2 * torch.rand(setup.heads)))
-        self.unbounded_r2 = nn.Parameter(self.start_of_r2(torch.rand(setup.heads)))
+        self.unbounded_r2 = nn.Parameter(inverse_softplus(torch.rand(setup.heads)))
 
     @property
     def r1(self) -> Float[Tensor, " heads"]:
-        """The factor of each head, above 0."""
+        """The factor of each head."""
         return nn.functional.softplus(self.unbounded_r1)
-
-    def keep_heads(self, heads: list[int]) -> None:
-        self.unbounded_r1 = nn.Parameter(self.unbounded_r1[heads])
-        self.unbounded_r2 = nn.Parameter(self.unbounded_r2[heads])
-
-    @abstractmethod
-    def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
-        """Return the initial parameters of r2, from numbers in [0, 1)."""
-
-
-class KerpleLog(Kerple):
-    """-r1 log(1 + r2 |distance|), with r1, r2 > 0 (Chi et al. 2022). r2 is a softplus too, and starts in [0, 1]."""
-
-    def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
-        return inverse_softplus(random)
 
     @property
     def r2(self) -> Float[Tensor, " heads"]:
-        """The factor of the distance, above 0."""
+        """The factor of the distance."""
         return nn.functional.softplus(self.unbounded_r2)
 
     def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
         return -self.r1 * torch.log1p(self.r2 * distances.abs()[:, None])
 
-
-class KerplePower(Kerple):
-    """-r1 |distance|^r2, with r1 > 0 and 0 < r2 < 2 (Chi et al. 2022). r2 is twice a sigmoid, and starts in [0, 2].
-
-    For r2 = 1 it is ALiBi with learned slopes.
-    """
-
-    def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
-        return random.logit(SMALLEST)
-
-    @property
-    def r2(self) -> Float[Tensor, " heads"]:
-        """The power of the distance, between 0 and 2."""
-        return 2 * self.unbounded_r2.sigmoid()
-
-    def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
-        powers: Tensor = distances.abs().clamp(min=1)[:, None] ** self.r2  # 0^r2 has no gradient with respect to r2
-        return -self.r1 * powers * (distances != 0)[:, None]
+    def keep_heads(self, heads: list[int]) -> None:
+        self.unbounded_r1 = nn.Parameter(self.unbounded_r1[heads])
+        self.unbounded_r2 = nn.Parameter(self.unbounded_r2[heads])
 
 
 def inverse_softplus(values: Tensor) -> Tensor:
@@ -371,8 +341,7 @@ SCHEMES: dict[str, type[PositionScheme]] = {
     "rotary": Rotary,
     "t5": T5Buckets,
     "alibi": ALiBi,
-    "kerple": KerpleLog,
-    "kerple_power": KerplePower,
+    "kerple": Kerple,
     "fire": FIRE,
     "contextual": Contextual,
     "none": PositionScheme,
