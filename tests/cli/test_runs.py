@@ -141,6 +141,8 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
             assert list(dict.fromkeys(row["name"].split()[column] for row in rows)) == names
             shown = [line.split()[column] for line in lines("list", *words)]
             assert list(dict.fromkeys(shown)) == names, "a line for each"
+    shown = [line.split() for line in lines("list", "tasks")]
+    assert ["copying", "Copy", "or", "reverse", "a", "string"] in shown, "a full stop in a source ends no sentence"
     columns(Path("corpora/some-en-de"), train=[("a dog", "ein Hund"), ("a cat", "")], test=[("one dog", "der Hund")])
     [line] = lines("list", "corpora", "corpora")
     assert line.split("  ", 1)[0] == "some-en-de"

@@ -21,7 +21,8 @@ from tfstudy.runs.display import headline
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
 
-FIRST = re.compile(r"(?<!al)[.;] ")  # the end of the first sentence
+SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
+FIRST = re.compile(r"(?<!al)[.;](?: |$)")  # the end of the first sentence
 Row = dict[str, Any]
 Rows = Sequence[Row]
 
@@ -121,7 +122,7 @@ def listing(what: str, of: Any = "") -> Listing:
         frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
     if "name" in frame:
         short = what == "tasks" and not of
-        abouts = [FIRST.split(row["about"])[0].rstrip(".") if short else row["about"] for row in rows]
+        abouts = [FIRST.split(SOURCE.sub("", row["about"]))[0] if short else row["about"] for row in rows]
         origins = [f" ({row['origin']})" if row.get("origin") else "" for row in rows]
         frame["about"] = [about + origin for about, origin in zip(abouts, origins, strict=True)]
     shown = {key: texts for key, texts in frame.items() if any(texts)}
