@@ -31,28 +31,6 @@ from tfstudy.models.tokens import Tokens
 # Layers
 
 
-def gru_step(layer, x, h):
-    """r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), h' = (1 - z) n + z h."""
-    own = (x @ layer.weight_ih_l0.T + layer.bias_ih_l0).chunk(3, -1)
-    past = (h @ layer.weight_hh_l0.T + layer.bias_hh_l0).chunk(3, -1)
-    reset, update = ((own[i] + past[i]).sigmoid() for i in (0, 1))
-    return (1 - update) * (own[2] + reset * past[2]).tanh() + update * h
-
-
-def tanh_step(layer, x, h):
-    return (x @ layer.weight_ih_l0.T + layer.bias_ih_l0 + h @ layer.weight_hh_l0.T + layer.bias_hh_l0).tanh()
-
-
-@pytest.mark.parametrize(("cell", "step"), [("gru", gru_step), ("tanh", tanh_step)])
-def test_a_layer_agrees_with_the_equations_of_its_cell(cell, step):
-    layer, x, hidden = randomised(recurrent(cell, 4, 6)), torch.randn(3, 5, 4), torch.randn(3, 6)
-    outputs, (last,) = advance(layer, x, (hidden,))
-    for t in range(5):
-        hidden = step(layer, x[:, t], hidden)
-        assert_close(outputs[:, t], hidden, **CLOSE)
-    assert_close(last, hidden, **CLOSE)
-
-
 @pytest.mark.parametrize("cell", list(GATES))
 def test_a_cell_advances_as_its_layer_does_with_the_same_gradients(cell):
     layer = randomised(recurrent(cell, 4, 6))

@@ -25,19 +25,14 @@ class OutOfMemoryError(UserError):
     """Even a single example does not fit into the memory."""
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error of torch or Python means that memory ran out."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in PHRASES)
-
-
 def attempt(compute: Callable[[], T]) -> T | None:
     """Return the result of `compute`; None if memory ran out, after the memory that it used has been released."""
     try:
         return compute()
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
+    except (MemoryError, torch.OutOfMemoryError):
+        pass
+    except RuntimeError as error:
+        if not any(phrase in str(error) for phrase in PHRASES):
             raise
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # only now: the error held the tensors
