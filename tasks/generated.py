@@ -3,6 +3,10 @@
 A subclass implements `draw`, which draws one example of a given length. This class adds the splits: train, validation
 and test over the train lengths, one test split per further range of lengths, and fresh examples of any length. `length`
 is the size that the task scales by, such as the symbols of a string or the digits of the larger operand.
+
+A target may start with a scratchpad, the intermediate steps before the answer (Nye et al. 2021, arXiv 2112.00114):
+
+    b a b  ->  odd odd even : even      (`data.scratchpad`)
 """
 
 import re
@@ -17,9 +21,11 @@ from pydantic import BeforeValidator, Field
 
 from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, stable_hash
+from tfstudy.tasks.scoring import exact_match, mean
 
 MAX_MISSES = 2000  # consecutive draws without a new source after which a split counts as complete
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing
+ANSWER = ":"  # separates the scratchpad from the answer
 SPANS, ONE_SPAN = "must be lengths such as 5, 1-10 or 11-15,16-20", "must be one range of lengths such as 1-10"
 
 
@@ -29,6 +35,7 @@ class Drawn(NamedTuple):
     source: Tokens
     target: Tokens
     tags: Mapping[str, Tag] = {}
+    steps: Tokens = ()  # before the answer, for a scratchpad
 
 
 class Span(NamedTuple):
@@ -76,6 +83,9 @@ class GeneratedConfig(TaskConfig):
     repeat_sources: bool = Field(
         False, description="draw train sources with replacement, so that short lengths, which have few, are as frequent"
     )
+    scratchpad: bool = Field(
+        False, description="write the intermediate steps before the answer, in tasks that have them"
+    )
     redraw: bool = Field(
         False, description="draw new train examples, with replacement, for every pass over as many as train_examples"
     )
@@ -95,6 +105,7 @@ class Generated(Task):
     """
 
     Config: ClassVar[type[TaskConfig]] = GeneratedConfig
+    with_steps: ClassVar[tuple[str, ...]] = ()  # split schemes whose examples have steps for a scratchpad
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
@@ -127,6 +138,9 @@ class Generated(Task):
         """Raise `UserError` for settings that do not fit together, and for ranges of lengths that cannot be drawn."""
         if self.config.curriculum and not self.config.redraw:
             raise UserError(f"data.curriculum={self.config.curriculum:g} needs data.redraw=true")
+        if self.config.scratchpad and self.config.split not in self.with_steps:
+            known = f"data.split={' or '.join(self.with_steps)}" if self.with_steps else "another task"
+            raise UserError(f"data.scratchpad needs {known}: '{self.config.split}' has no steps")
         exist = self.lengths()
         spans = [("data.train_length", self.train_span), *(("data.test_length", span) for span in self.test_spans)]
         for key, span in spans:
@@ -211,10 +225,24 @@ class Generated(Task):
             misses = 0
             if not repeat:
                 known.add(drawn.source)
-            examples.append(Example(drawn.source, drawn.target, {"length": length, **drawn.tags}))
+            target = (*drawn.steps, ANSWER, *drawn.target) if self.config.scratchpad else drawn.target
+            examples.append(Example(drawn.source, target, {"length": length, **drawn.tags}))
         return examples
+
+    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
+        """Return the usual metrics and, with a scratchpad, `answer_exact_match` of what follows it."""
+        scores = super().score(predictions, examples)
+        if not self.config.scratchpad:
+            return scores
+        pairs = zip(predictions, examples, strict=True)
+        return scores | {"answer_exact_match": mean(exact_match(answer(p), answer(e.target)) for p, e in pairs)}
 
     def _side(self, key: Tokens) -> str:
         """Return the role that the hash assigns to a source of the train lengths."""
         fraction = stable_hash("side", self.config.seed, key) / 2**64
         return "validation" if fraction < HELD_OUT_FRACTION else "test" if fraction < 2 * HELD_OUT_FRACTION else "train"
+
+
+def answer(target: Sequence[str]) -> Tokens:
+    """Return the tokens after the scratchpad; empty if the separator is missing."""
+    return tuple(target[target.index(ANSWER) + 1 :]) if ANSWER in target else ()

@@ -29,10 +29,8 @@ RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tu
     "data.modulus": 7,  # of arithmetic
     "data.reverse_output": False,
     "data.repeats": 2,  # of copying
-    "data.index_hints": 0,
     "data.digits": 3,  # of sorting
     "data.queries": 0,  # of recall
-    "data.scratchpad": False,  # of all generated tasks
     "data.bleu_tokenizer": "auto",  # of translation, and the next
     "data.drop_overlap": True,
     "data.lowercase": False,
