@@ -28,7 +28,6 @@ import tomllib
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -251,6 +250,10 @@ class Session:
     def _command(self, line: str) -> int:
         if line.startswith("source "):  # the activation of .venv, which is active here
             return 0
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            os.environ[name] = value.replace("$PWD", str(self.folder))  # the fixture restores the one that pages set
+            return 0
         if line.startswith("tfstudy ") and not re.search(r"[|<>&;$*`]", line):
             return tfstudy(*shlex.split(line, comments=True)[1:])
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -270,7 +273,6 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Lightning's advice on loggers and the like
         yield Session(tmp_path)
-    forkserver._forkserver._stop()  # it has the plug-ins of this page; each command of a user has its own
 
 
 def shortened(resolve: Any, tree: dict[str, Any]) -> RunConfig:

@@ -225,12 +225,14 @@ def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsy
     assert not Path("ran").exists()
 
 
-def test_a_job_finds_its_plugins_in_a_process_that_did_not_inherit_them(mine, monkeypatch):
+def test_a_job_has_its_own_plugins_and_not_those_that_its_process_inherits(mine, monkeypatch):
     config = {"task": "mine", "arch": "lstm"}
     ran = []
     monkeypatch.setattr("tfstudy.experiment.run.run", lambda config, *_, **__: ran.append(config.task))
     monkeypatch.setattr("tfstudy.launchers.job._redirect_output", lambda path: None)
+    monkeypatch.setenv(plugins.VARIABLE, "gone.py")  # of an earlier grid
     assert perform(Job("a/b/c/d/e", config)) == REFUSED
+    monkeypatch.setenv(plugins.VARIABLE, "gone.py")
     assert perform(Job("a/b/c/d/e", config, plugins=(str(mine),))) == SUCCEEDED
     assert ran == ["mine"]
 

@@ -71,6 +71,7 @@ def perform(job: Job) -> int:
         from tfstudy.experiment.run import run
 
         torch.set_num_threads(job.threads)
+        os.environ.pop(plugins.VARIABLE, None)  # of the server that forked this process, which may be of another grid
         plugins.add(*job.plugins)
         report = partial(print, flush=True)
         run(resolve(job.config), job.study.parent, job.study.name, job.options, planned=path, report=report)
