@@ -4,17 +4,14 @@ import csv
 import io
 import json
 import math
-import sys
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.live import Live
 from rich.text import Text
 
-from tfstudy.cli.command_line import PrintableStream
 from tfstudy.errors import UserError
 from tfstudy.report.markup import (
     MINUS,
@@ -157,24 +154,3 @@ def test_a_terminal_shows_colour_a_pipe_plain_text_and_neither_obeys_a_control(m
         assert "\x1b" not in plain
         assert "\\x1b[2" in plain
     assert "\x1b[2J" not in shown
-
-
-class TerminalText(io.StringIO):
-    """A terminal whose text can be read."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_live_display_of_a_command_redraws_in_place(monkeypatch):
-    """Commands print to a stream that escapes control characters; those of a live display must reach the terminal."""
-    out = TerminalText()
-    monkeypatch.setattr(sys, "stdout", PrintableStream(out))
-    with Live(console=Terminal(), auto_refresh=False) as live:
-        live.update(Text("1 of 3\x1b[2J"), refresh=True)
-        live.update(Text("2 of 3"), refresh=True)
-        print("a line \x1b[2J")
-    text = out.getvalue()
-    assert "\x1b[2K" in text
-    assert "1 of 3\\x1b[2J" in text
-    assert "\x1b[2J" not in text

@@ -192,7 +192,7 @@ def protected(cell: str) -> str:
 
 
 class Terminal(Console):
-    """A Rich console that prints text with `printable`, within tables and live displays too, and without markup.
+    """A Rich console that prints text with `printable`, within tables too, and without markup.
 
     Text is plain, without colour and bold, if `NO_COLOR` is set, on a dumb terminal, and where there is no terminal.
     """
@@ -200,14 +200,12 @@ class Terminal(Console):
     def __init__(self, **options: Any) -> None:
         if os.environ.get("NO_COLOR"):
             options["color_system"] = None
-        if not options.get("stderr"):
-            options.setdefault("file", sys.stdout)  # by name, so that a live display finds it behind its own stream
         super().__init__(emoji=False, markup=False, highlight=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of an object; those by which Rich itself controls the terminal stay as they are."""
+        """Yield the segments of an object."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=printable(segment.text))
+            yield segment._replace(text=printable(segment.text))
 
 
 def text_width() -> int:
