@@ -114,7 +114,7 @@ def runs(study, name, *shares, arch="lstm", split="length", changes=None, **more
     settings = config.model_dump(mode="json", exclude_defaults=True)
     label = f"{arch}-{name}-{split}-{'-'.join(flatten(changes or {}))}"
     values(study, arch, *shares, name=label, preset=name, split=split, **more)
-    for path in study.glob(f"*/*/s*-{label}*"):
+    for path in study.glob(f"*/*/s*-{label}[0-9]"):
         put(path, "config.yaml", yaml.safe_dump(config.model_dump(mode="json")))
         set_environments(path, ENVIRONMENT | {"settings": settings})
     return study

@@ -9,17 +9,17 @@ contradictory (another record of the same run has different results). Imports no
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.config.trees import flat_yaml, flatten
 from tfstudy.errors import UserError, one_of
-from tfstudy.experiment.code_versions import last_environment, missing_plugin, outdated_because
+from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
-from tfstudy.runs.schema import Result
-from tfstudy.runs.store import open_run, read_test_reads
+from tfstudy.runs.schema import AnyEvent, Environment, Result
+from tfstudy.runs.store import environments_of, open_run, test_reads_of
 from tfstudy.runs.studyfile import packed_runs
 
 if TYPE_CHECKING:
@@ -37,6 +37,13 @@ class RunRecord(NamedTuple):
 
     path: Path
     result: Result
+    events: tuple[AnyEvent, ...] = ()
+    text: bytes = b""  # of its config
+
+    @property
+    def environments(self) -> list[Environment]:
+        """The environment of each process that worked on it, first to last."""
+        return environments_of(self.events)
 
     @property
     def finished(self) -> bool:
@@ -46,7 +53,7 @@ class RunRecord(NamedTuple):
     @property
     def config(self) -> dict[str, Any]:
         """Its config with dotted keys such as `model.dim`; empty if it is unreadable."""
-        return _config(self.path)
+        return _config(self.text)
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -54,7 +61,7 @@ class RunRecord(NamedTuple):
 
         A config that is older than a key lacks it, so that only these settings can be compared with newer runs.
         """
-        return changed_settings(self.path, self.config)
+        return changed_settings(self.environments, self.config)
 
     @property
     def study(self) -> str:
@@ -64,15 +71,15 @@ class RunRecord(NamedTuple):
 
     def test_reads(self) -> dict[str, int]:
         """Return how often each test set was evaluated with this run's weights."""
-        return read_test_reads(self.path)
+        return test_reads_of(self.events)
 
     def outdated(self) -> list[str]:
         """Return why the run is outdated, such as `training version 1, now 2`; empty if it is not."""
-        return outdated_because(self.path, self.result.task, self.result.arch)
+        return outdated_because(self.environments, self.result.task, self.result.arch)
 
     def missing_plugin(self) -> str:
         """Return which plug-in is missing to know whether the run is outdated; empty if none is."""
-        return missing_plugin(self.path, self.result.task, self.result.arch)
+        return missing_plugin(self.environments, self.result.task, self.result.arch)
 
 
 class Study(NamedTuple):
@@ -96,14 +103,14 @@ class Study(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _config(path: Path) -> dict[str, Any]:
-    return flat_yaml(open_run(path).config)
+def _config(text: bytes) -> dict[str, Any]:
+    return flat_yaml(text)
 
 
-def changed_settings(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+def changed_settings(environments: Sequence[Environment], config: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a run that its record says differ from their default; all if it does not say."""
-    entry = last_environment(path)
-    recorded = flatten(entry.settings) if entry and entry.settings else config
+    settings = environments[-1].settings if environments else {}
+    recorded = flatten(settings) if settings else config
     return {key: value for key, value in config.items() if key in recorded}
 
 
@@ -119,7 +126,7 @@ def read_study(root: Path) -> Study:
             left_out.append((path, str(run.broken or UNFINISHED)))
         elif run.result.smoke or run.result.tuning:
             left_out.append((path, SMOKE if run.result.smoke else TRIAL))
-        elif not (record := RunRecord(path, run.result)).config:
+        elif not (record := RunRecord(path, run.result, run.events, run.config)).config:
             left_out.append((path, "config.yaml is unreadable"))
         else:
             by_seed.setdefault((run.result.experiment, run.result.seed), []).append(record)

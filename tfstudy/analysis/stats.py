@@ -242,11 +242,12 @@ def letter_groups(names: Sequence[Name], differ: Sequence[tuple[Name, Name]]) ->
     """
     columns: list[set[Name]] = [set(names)]
     for first, second in differ:
-        split = []
-        for column in columns:
-            both = {first, second} <= column
-            split += [column - {first}, column - {second}] if both else [column]
-        columns = [c for i, c in enumerate(split) if not any(c < d or (c == d and j < i) for j, d in enumerate(split))]
+        whole = [column for column in columns if not {first, second} <= column]
+        split = [column - {one} for column in columns if {first, second} <= column for one in (first, second)]
+        for number, column in enumerate(split):  # no whole column is within another one
+            if not any(column <= other for other in (*whole, *split[number + 1 :])):
+                whole.append(column)
+        columns = whole
     columns.sort(key=lambda column: [names.index(name) for name in sorted(column, key=names.index)])
     letters = string.ascii_letters
     symbols = [*letters, *(f"({number})" for number in range(len(letters) + 1, len(columns) + 1))]

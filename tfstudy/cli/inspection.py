@@ -182,12 +182,17 @@ def measure(
     from tfstudy.report.markup import plural
     from tfstudy.report.measured import by_condition, listing
     from tfstudy.runs.measurement_record import FOLDER
+    from tfstudy.runs.store import open_run
 
     with progress_on_stderr(quiet):
         measured, notes = measure_runs(paths, instrument, settings, save, online)
     for note in notes:
         print(note, file=sys.stderr)
-    conditions = by_condition((RunRecord(path, result), record) for path, result, record in measured)
+    runs = [open_run(path) for path, _, _ in measured]
+    records = [
+        RunRecord(run.path, result, run.events, run.config) for run, (_, result, _) in zip(runs, measured, strict=True)
+    ]
+    conditions = by_condition(zip(records, [record for *_, record in measured], strict=True))
     if out:
         from tfstudy.report.plots.instruments import measurement
 

@@ -1,6 +1,6 @@
 """Whether a run is outdated: the versions that the code declares against those in its record. Imports no torch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -37,27 +37,27 @@ def version_changes(recorded: Mapping[str, int], declared: Mapping[str, int]) ->
     return [f"{name} version {recorded.get(name, 1)}, now {declared[name]}" for name in names]
 
 
-def outdated_because(path: Path, task: str, arch: str) -> list[str]:
-    """Return why the run in this folder is outdated, judged by its record; empty if it is not or has no record.
+def outdated_because(environments: Sequence[Environment], task: str, arch: str) -> list[str]:
+    """Return why the run of these environments is outdated; empty if it is not, or if there are none.
 
-    This reads one small file and does not compare the data; `tfstudy result --changes` and `tfstudy grid` do that.
+    This does not compare the data; `tfstudy result --changes` and `tfstudy grid` do that.
     """
-    entry = last_environment(path)
+    if not environments:
+        return []
+    entry = environments[-1]
     try:
-        if not entry:
-            return []
         split = entry.settings.get("data", {}).get("split", "")  # empty for the default of the task
         return version_changes(entry.code_versions, declared_versions(task, arch, split))
     except UserError as error:  # the task or the architecture no longer exists
-        return [] if missing_plugin(path, task, arch) else [str(error)]
+        return [] if missing_plugin(environments, task, arch) else [str(error)]
 
 
-def missing_plugin(path: Path, task: str, arch: str) -> str:
+def missing_plugin(environments: Iterable[Environment], task: str, arch: str) -> str:
     """Return which plug-in the run used that is not there now, as a message; empty if there is none."""
     with suppress(UserError):  # asked first, because it is cached
         declared_versions(task, arch, "")
         return ""
-    recorded = {name for entry in read_environments(path) for name in entry.syntax_trees}
+    recorded = {name for entry in environments for name in entry.syntax_trees}
     for kind, name, names in (("task", task, tasks.names), ("architecture", arch, models.names)):
         if f"plug-in {kind} {name}" in recorded and name not in names():
             return f"unknown {kind} {quoted(name)}: its plug-in is missing"
@@ -77,17 +77,12 @@ def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[s
         for path in (folder / name for name in names_in(folder) if RUN.fullmatch(name)):
             if is_archived(path) or not is_finished(path):
                 continue
-            if entry := last_environment(path):
+            if environments := read_environments(path):
+                entry = environments[-1]
                 same = [identity for identity in identities if identity.settings == entry.settings]
                 reasons = [reason for identity in same for reason in _reasons(entry, identity)]
                 outdated |= {path: reasons} if reasons else {}
     return outdated
-
-
-def last_environment(path: Path) -> Environment | None:
-    """Return the record of the last process that worked on a run; None if there is none."""
-    entries = read_environments(path)
-    return entries[-1] if entries else None
 
 
 def _reasons(entry: Environment, identity: Identity) -> list[str]:

@@ -12,7 +12,6 @@ from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.report.markup import count_range, plural, q_equals, several, with_interval
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import SplitScores
-from tfstudy.runs.store import read_environments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +140,7 @@ def _runs(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note]:
         f"(in {plural(tests, 'evaluated test set')})"
     )
     hours = sum(r.seconds for r in results) / 3600
-    used = [environment.versions for run in runs for environment in read_environments(run.path)]
+    used = [environment.versions for run in runs for environment in run.environments]
     versions = {f"{name} {one[name]}" for one in used for name in ("torch", "lightning") if name in one}
     # the signature of each metric; where corpora differ, each signature with its corpora
     signatures: dict[str, dict[str, set[str]]] = {}

@@ -57,7 +57,7 @@ def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str
         return UNKNOWN, broken, {}
     try:
         tree = read_config(path)
-        if missing := missing_plugin(path, str(tree.get("task")), str(tree.get("arch"))):
+        if missing := missing_plugin(read_environments(path), str(tree.get("task")), str(tree.get("arch"))):
             return UNKNOWN, missing, {}
         config = resolve(tree)
     except UserError as error:

@@ -23,7 +23,6 @@ from tfstudy.report.plots import all_plots
 from tfstudy.report.tables import Table, build_table
 from tfstudy.report.wide import wide
 from tfstudy.runs.display import metric_name
-from tfstudy.runs.store import read_environments
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_LISTED = 8  # tasks, split schemes or architectures
@@ -128,7 +127,7 @@ def _protocol(table: Table) -> dict[str, list[Block]]:
 def measured_how(condition: Condition) -> dict[str, str]:
     """Return how a condition was measured, read from the records of its runs."""
     runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test
-    environments = [environment for run in runs for environment in read_environments(run.path)]
+    environments = [environment for run in runs for environment in run.environments]
     packages = [environment.versions for environment in environments]
     beam = "{0.method} search, beam size {0.beam_size}, length penalty {0.length_penalty:g}"
     seconds = [result.train_seconds for result in results]
@@ -177,7 +176,7 @@ def summarize_study(study: Study, rows: Sequence[Condition]) -> str:
 def grid_about(study: Study) -> str:
     """Return what the file of a grid says of it, `Grid scan: ...`; empty unless the runs were started by one grid."""
     known = grid_names()
-    commands = (entry.arguments for run in study.runs for entry in read_environments(run.path)[:1])
+    commands = (entry.arguments for run in study.runs for entry in run.environments[:1])
     used = {words[1] for words in commands if words[:1] == ["grid"] and len(words) > 1 and words[1] in known}
     if len(used) != 1:
         return ""

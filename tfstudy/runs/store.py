@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,8 +204,13 @@ def last_start(path: Path) -> Started | None:
 
 def read_environments(path: Path) -> list[Environment]:
     """The environment of each process that worked on a run, first to last; empty if the run is broken."""
+    return environments_of(open_run(path).events)
+
+
+def environments_of(events: Iterable[AnyEvent]) -> list[Environment]:
+    """The same, of the events of a run."""
     found: list[Environment] = []
-    for event in open_run(path).events:
+    for event in events:
         if isinstance(event, Started):
             found.append(event.environment)
         elif isinstance(event, StepsComputed) and found:
@@ -214,8 +220,12 @@ def read_environments(path: Path) -> list[Environment]:
 
 def read_test_reads(path: Path) -> dict[str, int]:
     """How often each test set was evaluated with this run's weights."""
-    reads = (event.split for event in open_run(path).events if isinstance(event, ReadTest))
-    return dict(sorted(Counter(reads).items()))
+    return test_reads_of(open_run(path).events)
+
+
+def test_reads_of(events: Iterable[AnyEvent]) -> dict[str, int]:
+    """The same, of the events of a run."""
+    return dict(sorted(Counter(event.split for event in events if isinstance(event, ReadTest)).items()))
 
 
 def failure_of(run: Run) -> Failed | None:
