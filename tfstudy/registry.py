@@ -9,7 +9,6 @@ from collections.abc import Set
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tfstudy import plugins
@@ -60,7 +59,7 @@ class Registry:
         module = importlib.import_module(f"{self.package}.{name}")
         classes = plugins.defined_in(module, self.kind)
         if len(classes) != 1:
-            raise UserError(self._wrong_number(name, module, len(classes)))
+            raise UserError(self._wrong_number(name, len(classes)))
         return _complete(classes[0], f"{self.folder}/{name}.py")
 
     def declared(self, name: str, attribute: str, default: Any) -> Any:
@@ -79,7 +78,7 @@ class Registry:
                 return ast.literal_eval(node.value)  # type: ignore[attr-defined]
         return default
 
-    def _wrong_number(self, name: str, module: ModuleType, count: int) -> str:
+    def _wrong_number(self, name: str, count: int) -> str:
         return f"{self.folder}/{name}.py must define one subclass of {BASES[self.kind][1]}, but defines {count}"
 
     def _plugins(self) -> list[Plugin]:

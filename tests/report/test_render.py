@@ -18,7 +18,6 @@ from tfstudy.report.markup import (
     csv_text,
     ends,
     escape_latex,
-    escape_markdown,
     json_text,
     number,
     p_value,
@@ -51,7 +50,6 @@ def test_numbers_have_three_significant_digits():
 
 
 def test_text_is_escaped_for_each_language():
-    assert escape_markdown("<b>*a*\n`b`") == "&lt;b>\\*a\\* \\`b\\`"
     assert escape_latex(r"50 % ± a_b \ <") == r"50 \% $\pm$ a\_b \textbackslash{} $<$"
 
 

@@ -81,9 +81,6 @@ def plot(
     task: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
     split: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
     tag: Annotated[str, opt.option(metavar="TAG", help="With --kind slices: a tag, such as length.")] = "",
-    width: Annotated[
-        str, opt.option(metavar="NAME", help="page (6.9 in) or column (3.35 in), for print (page).")
-    ] = "page",
     results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Plot the finished runs of one or more studies.

@@ -12,7 +12,7 @@ class Residual(NamedTuple):
     `post` behind the sum, N(x + f(x)) (Vaswani et al. 2017), with `sandwich` on both sides of the sublayer,
     x + N(f(N(x))) (Ding et al. 2021, arXiv 2105.13290, section 2.3), and with `none` nowhere. With connection `scaled`
     f is multiplied by `factor` (Noci et al. 2022, arXiv 2206.03126), and with `none` x is left out of the sum. A gate
-    would act in `after`, with its parameters in what `norm` returns.
+    would act in `after`, with its parameters beside the normalisation in the list that `norm` returns.
     """
 
     placement: Literal["pre", "post", "sandwich", "none"] = "pre"
@@ -32,15 +32,15 @@ class Residual(NamedTuple):
 
     def before(self, norm: nn.Module, x: Tensor) -> Tensor:
         """Return what the sublayer reads."""
-        if isinstance(norm, nn.ModuleList):
-            norm = norm[0]
+        if self.placement == "sandwich":
+            norm = norm[0]  # type: ignore[index]
         normed: Tensor = x if self.placement == "post" else norm(x)
         return normed
 
     def after(self, norm: nn.Module, x: Tensor, update: Tensor) -> Tensor:
         """Return the sum of `x` and what the sublayer returns."""
-        if isinstance(norm, nn.ModuleList):
-            update = norm[1](update)
+        if self.placement == "sandwich":
+            update = norm[1](update)  # type: ignore[index]
         if self.connection == "scaled":
             update = self.factor * update
         added = update if self.connection == "none" else x + update

@@ -1,4 +1,4 @@
-"""Numbers and text in Markdown, LaTeX, HTML and JSON, for all that is printed or written."""
+"""Numbers and text in Markdown, LaTeX, CSV and JSON, for all that is printed or written."""
 
 import json
 import math
@@ -23,7 +23,6 @@ LATEX = str.maketrans(
     }
     | {"±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$", "<": "$<$", ">": "$>$"}
 )
-MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", "*": r"\*", "`": r"\`"})
 TAG = re.compile(r"<(?=[A-Za-z/!?])")
 FORMULA = re.compile(r"[=+\-@\t\r]")  # how the text of a cell begins that a spreadsheet would compute
 
@@ -137,11 +136,6 @@ def markdown_list(lines: Iterable[str]) -> str:
     return "\n".join(f"- {_without_html(line)}" for line in lines)
 
 
-def escape_markdown(text: str) -> str:
-    """Return text in one line that Markdown shows as it is; pipes are escaped by `markdown_table`."""
-    return without_links(" ".join(printable(text).split()).translate(MARKDOWN))
-
-
 def without_links(text: str) -> str:
     """Return text of which Markdown makes no link or image, such as one that names another site."""
     return text.replace("](", r"]\(")
@@ -152,7 +146,7 @@ def _without_html(text: str) -> str:
     return TAG.sub("&lt;", " ".join(printable(text).splitlines()))
 
 
-# LaTeX and HTML
+# LaTeX
 
 
 def escape_latex(text: str) -> str:

@@ -84,12 +84,12 @@ def contrast_note(one: Mapping[str, Any]) -> str:
     return f"contrast named before the runs: {names}: {measured} ({q_equals(one['q'])} among the contrasts)"
 
 
-def first_notes(rows: "pd.DataFrame", notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:
+def first_notes(first: str, notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:
     """Return at most three notes: what the numbers are, what is wrong with the runs, and the sources of figures."""
     warnings = [note.text for note in notes if note.kind in (WARNING, LEFT_OUT)]
     sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
     untested = [note.text for note in notes if note.kind == TESTS and note.text.startswith(UNTESTED)]
-    lines = [first_note(rows), "; ".join([*untested, *warnings]), "; ".join([*sign_notes(quoted), *sources])]
+    lines = [first, "; ".join([*untested, *warnings]), "; ".join([*sign_notes(quoted), *sources])]
     return list(filter(None, lines))
 
 
@@ -98,13 +98,14 @@ def sign_notes(quoted: Sequence[Quotation]) -> list[str]:
     return [SIGN_NOTE] * any(not one.same_settings for one in quoted)
 
 
-def first_note(rows: "pd.DataFrame") -> str:
+def first_note(rows: "pd.DataFrame", with_letters: bool = True) -> str:
     """Return what the numbers of a table with these rows are."""
     seeds = count_range([len(runs) for runs in rows["runs"]], "seed")
     metrics = several(map(metric_name, rows["metric"]))
-    letters = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
+    shared = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
+    letters = shared * (with_letters and any(rows["letters"]))
     q = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg)" * any(rows["baseline"])
-    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters * any(rows['letters'])}{q}"
+    return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters}{q}"
 
 
 def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: bool) -> list[str]:

@@ -152,6 +152,8 @@ def _latex(parts: Sequence[Part], notes: Sequence[str], caption: str, label: str
     """Return a `tabular` for each table, no wider than the page; with a caption or a label all in one `table`."""
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
+    if label and not caption:
+        raise UserError("--label needs --caption: without one LaTeX refers to the section")
     tables = [part for part in parts if isinstance(part, Cells)]
     single = [cells.title for cells in tables if len(parts) == 1 and cells.title]  # below the table, or a comment
     written = []

@@ -35,7 +35,6 @@ UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
 
 def publish(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
     """Write the report of a study to a folder (see `page.publish`); `UserError`, and nothing is written, otherwise."""
-    pages.check_folder(out)
     page = build_page(study, claims, metric, baseline)
     pages.publish(page, out)
     return page

@@ -273,7 +273,7 @@ def to_text(table: Table, format: str, caption: str = "", label: str = "", notes
     if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
         return writer(table)
     found = layout(table, format, text_width())
-    return render(found, shown_notes(table, notes), format, caption, label, first_note(table.rows))
+    return render(found, shown_notes(table, notes), format, caption, label, about(table))
 
 
 def print_table(table: Table, console: "Console", notes: bool = False) -> None:
@@ -281,11 +281,16 @@ def print_table(table: Table, console: "Console", notes: bool = False) -> None:
     show(layout(table, "text", console.width), shown_notes(table, notes), console)
 
 
+def about(table: Table) -> str:
+    """Return what the numbers of a table are, and what its letters mean if it shows them."""
+    return first_note(table.rows, not table.columns or "group" in table.columns)
+
+
 def shown_notes(table: Table, all_of_them: bool) -> list[str]:
     """Return the notes of a table as texts: all, or those that a reader needs first."""
     named, cited_ = [contrast_note(one) for one in table.contrasts], quotations(table)
     if not all_of_them:
-        return [*first_notes(table.rows, table.notes, cited_), *named]
+        return [*first_notes(about(table), table.notes, cited_), *named]
     return [*named, *sign_notes(cited_), *(note.text for note in table.notes)]
 
 

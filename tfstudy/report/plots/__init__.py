@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
-KINDS = {  # each is a function in this module; in the order of a report
+KINDS = {  # in the order of a report; the module of each, whose function has the name of the kind
     "split": "split", "length": "curves", "learning": "curves", "data": "curves", "settings": "rows",
     DIFFERENCES: "rows", "errors": "rows", SLICES: "rows",
 }  # fmt: skip
