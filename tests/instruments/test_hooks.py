@@ -132,3 +132,13 @@ def test_a_model_that_can_not_be_observed_is_refused(source, tokens):
 
     with pytest.raises(UserError, match="Silent"):
         record_states(Silent(ModelConfig(), 11, 9), source, tokens)
+
+
+def test_weights_of_an_architecture_of_ones_own_may_have_no_mask_or_name_it():
+    model, weights = torch.nn.ModuleDict({"weights": Weights()}), torch.full((1, 1, 2, 3), 1 / 3)
+    mask = torch.tensor([True, True, False]).view(1, 1, 1, 3)
+    with recorded_attention(model) as recorded:
+        model["weights"](weights)
+        model["weights"](weights, mask=mask)
+    assert [one.visible.sum().item() for one in recorded] == [6, 4]
+    assert {one.site.kind for one in recorded} == {"cross"}

@@ -70,8 +70,8 @@ def _sizes(members: Sequence[Contender]) -> list[str]:
     for one in (one for one in members if one.parameters):
         others = [other for other in members if other.arch != one.arch and other.parameters]
         near = {o.arch for o in others if _near(o.parameters, one.parameters)}
-        if near != {other.arch for other in others}:
-            ends += [one, min(others, key=lambda other: abs(other.parameters - one.parameters))]
+        if far := [other for other in others if other.arch not in near]:
+            ends += [one, min(far, key=lambda other: abs(other.parameters - one.parameters))]
     if not ends:
         return []
     small, large = min(ends, key=lambda one: one.parameters), max(ends, key=lambda one: one.parameters)

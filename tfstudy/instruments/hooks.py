@@ -68,13 +68,14 @@ def recorded_attention(model: nn.Module) -> Iterator[list[RecordedWeights]]:
             if isinstance(module, Weights):
                 layers = layers_of_calls(model, name)
 
-                def hook(_: nn.Module, inputs: tuple[Any, ...], found: Tensor, layers: Iterator[int] = layers) -> None:
-                    _, mask, kind = (*inputs, "cross")[:3]
+                def hook(_: nn.Module, given: Any, named: Any, found: Tensor, layers: Iterator[int] = layers) -> None:
+                    mask = given[1] if len(given) > 1 else named.get("mask")
+                    kind = given[2] if len(given) > 2 else named.get("kind", "cross")
                     seen = torch.ones_like(found, dtype=torch.bool) if mask is None else mask
                     seen = seen if seen.dtype == torch.bool else seen > float("-inf")  # or a bias, added to scores
                     recorded.append(RecordedWeights(Site(kind, next(layers)), found, seen.expand_as(found)))
 
-                stack.callback(module.register_forward_hook(hook).remove)
+                stack.callback(module.register_forward_hook(hook, with_kwargs=True).remove)
         yield recorded
 
 

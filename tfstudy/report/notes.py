@@ -85,11 +85,12 @@ def contrast_note(one: Mapping[str, Any]) -> str:
 
 
 def first_notes(first: str, notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:
-    """Return at most three notes: what the numbers are, what is wrong with the runs, and the sources of figures."""
-    warnings = [note.text for note in notes if note.kind in (WARNING, LEFT_OUT)]
+    """Return at most four notes: what the numbers are, what is wrong with runs, which are left out, and the sources."""
+    warnings = [note.text for note in notes if note.kind == WARNING]
     sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
     untested = [note.text for note in notes if note.kind == TESTS and note.text.startswith(UNTESTED)]
-    lines = [first, "; ".join([*untested, *warnings]), "; ".join([*sign_notes(quoted), *sources])]
+    left_out = [note.text for note in notes if note.kind == LEFT_OUT]
+    lines = [first, "; ".join([*untested, *warnings]), "; ".join(left_out), "; ".join([*sign_notes(quoted), *sources])]
     return list(filter(None, lines))
 
 
@@ -102,7 +103,9 @@ def first_note(rows: "pd.DataFrame", with_letters: bool = True) -> str:
     """Return what the numbers of a table with these rows are."""
     seeds = count_range([len(runs) for runs in rows["runs"]], "seed")
     metrics = several(map(metric_name, rows["metric"]))
-    shared = "; conditions on the same examples that share a letter do not differ (q < .05), bold: the best of them"
+    shared = (
+        "; conditions on the same examples that share a letter do not differ significantly (q < .05), bold: the best"
+    )
     letters = shared * (with_letters and any(rows["letters"]))
     q = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg)" * any(rows["baseline"])
     return f"{metrics} in percent, mean over {seeds} [95 % interval]{letters}{q}"

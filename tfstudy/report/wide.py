@@ -8,6 +8,7 @@ columns change places.
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels
@@ -60,7 +61,9 @@ def _of_task(rows: Sequence[Condition], baseline: str, format: str, narrow: bool
     published = _published(rows, format)
     if published:
         shared.pop(heads[0], None)
-    title = f"{metric_name(rows[0].metric)} on {rows[0].task} {common}".rstrip()
+    title = f"{metric_name(rows[0].metric)} on {rows[0].task} {common}".rstrip() + f" by {rows[0].tag}" * bool(
+        rows[0].tag
+    )
     if same := ", ".join(f"{head} {text}" for head, text in shared.items() if text):
         title += f"; the same in each row: {same}"
     columns = {head: texts for head, texts in own.items() if head not in shared}
@@ -116,12 +119,13 @@ def _lines(rows: Sequence[Condition]) -> tuple[list[str], Lines]:
 
 
 def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
-    """Return the word that all names of test sets begin with, or nothing, and the rest of each."""
-    names = {row.place: " ".join(filter(None, [row.split_label, row.tag, row.value])) for row in rows}
+    """Return the words that all names of test sets begin with, or nothing, and the rest of each."""
+    names = {row.place: " ".join(filter(None, [row.split_label, row.value])) for row in rows}
     twice = Counter(names.values())
     digests = {row.place: f" ({row.examples[:8]})" * (twice[names[row.place]] > 1) for row in rows}
-    first = {name.partition(" ")[0] for name in names.values()}
-    common = first.pop() if len(first) == 1 and len(names) > 1 else ""
+    words = zip(*(name.split() for name in {*names.values()}), strict=False)
+    shared = [first for first, *_ in takewhile(lambda same: len({*same}) == 1, words)]
+    common = " ".join(shared) if len({*names.values()}) > 1 else ""
     return common, {
         place: (name.removeprefix(common).strip() or "test") + digests[place] for place, name in names.items()
     }
