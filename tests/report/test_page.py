@@ -16,7 +16,7 @@ from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.report import page as pages
 from tfstudy.report.claims import ClaimText
-from tfstudy.report.study_page import measured_how, publish
+from tfstudy.report.study_page import measured_how, write_report
 
 
 class Elements(HTMLParser):
@@ -55,7 +55,7 @@ def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     claim = Claim(id="L1", claim="It <script>alert(1)</script>", source="a book")
     claims = [ClaimText(claim, "refuted", "It gets 1 % right; b")]
-    content = publish(read_finished_runs(three_architectures(folder)), folder / "out", claims)
+    content = write_report(read_finished_runs(three_architectures(folder)), folder / "out", claims)
     text = (folder / "out" / "index.html").read_text()
     return text, Elements(text), content
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_no_report_is_not_overwritten(study, tmp_path):
         (next(study.glob("*/lstm/s*")), "must not be the folder of a run"),
     ):
         with pytest.raises(UserError, match=message):
-            publish(read_finished_runs(study), out)
+            write_report(read_finished_runs(study), out)
     assert mine.read_text() == "<h1>mine</h1>"
     assert sorted(item.name for item in tmp_path.iterdir()) == ["index.html", "study"]
 
@@ -115,12 +115,12 @@ def test_a_report_has_the_same_bytes_again_and_a_failure_leaves_it_and_other_fil
     path = tmp_path / "out" / "index.html"
     path.parent.mkdir()
     (path.parent / "notes.txt").write_text("mine")
-    publish(read_finished_runs(study), path.parent)
+    write_report(read_finished_runs(study), path.parent)
     before = path.read_bytes()
-    publish(read_finished_runs(study), path.parent)
+    write_report(read_finished_runs(study), path.parent)
     monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(UserError, match="No space left on device"):
-        publish(read_finished_runs(study), path.parent)
+        write_report(read_finished_runs(study), path.parent)
     assert path.read_bytes() == before
     assert sorted(item.name for item in path.parent.iterdir()) == ["index.html", "notes.txt"]
 
@@ -144,7 +144,7 @@ def test_what_a_record_lacks_is_unknown_and_names_that_are_not_text_and_diverged
     for run in study.glob("*/*/*"):
         (run / "events.jsonl").write_bytes(b"")
         edit_result(run)
-    publish(read_finished_runs(study), tmp_path / "out")
+    write_report(read_finished_runs(study), tmp_path / "out")
     text = (tmp_path / "out" / "index.html").read_text()
     assert "diverged: loss is nan" in text
     facts = measured_how(rows(study)[0])

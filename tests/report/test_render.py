@@ -14,6 +14,7 @@ from rich.text import Text
 
 from tfstudy.errors import UserError
 from tfstudy.report.markup import (
+    FORMATS,
     MINUS,
     csv_text,
     ends,
@@ -26,7 +27,7 @@ from tfstudy.report.markup import (
     significant,
     with_interval,
 )
-from tfstudy.report.render import FORMATS, Cells, Terminal, render, show, text_width
+from tfstudy.report.render import Cells, Terminal, render, show, text_width
 
 # Numbers and escapes
 

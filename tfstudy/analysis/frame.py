@@ -37,8 +37,8 @@ class RunRecord(NamedTuple):
 
     path: Path
     result: Result
-    events: tuple[AnyEvent, ...] = ()
-    text: bytes = b""  # of its config
+    events: tuple[AnyEvent, ...]
+    text: bytes  # of its config
 
     @property
     def environments(self) -> list[Environment]:

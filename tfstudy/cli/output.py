@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tfstudy.cli.command_line import PrintableStream
 from tfstudy.errors import one_of
+from tfstudy.report.markup import FORMATS
 
 if TYPE_CHECKING:
     from tfstudy.report.render import Listing
 
-LISTING_FORMATS = ("text", "md", "csv", "tex", "html", "json")
 
-
-def document_format(name: str, allowed: Iterable[str]) -> str:
+def document_format(name: str, allowed: Iterable[str] = FORMATS) -> str:
     """Return the format that is named, or else text on a terminal and md elsewhere; `UserError` for an unknown one."""
     return one_of("format", name or ("text" if sys.stdout.isatty() else "md"), allowed)
 
 
 def listing_format(name: str) -> str:
     """Return the format of a listing; `UserError` for an unknown one."""
-    return one_of("format", name, LISTING_FORMATS)
+    return one_of("format", name, FORMATS)
 
 
 def print_listing(found: "Listing", format: str) -> None:

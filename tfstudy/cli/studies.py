@@ -8,7 +8,7 @@ import typer
 
 from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
-from tfstudy.cli.output import LISTING_FORMATS, document_format, listing_format, print_listing
+from tfstudy.cli.output import document_format, listing_format, print_listing
 from tfstudy.errors import UserError, one_of
 
 
@@ -109,7 +109,7 @@ def claims(
     """
     from tfstudy.report.claims import judged_claims, listing, markdown
 
-    format_ = document_format(format_, LISTING_FORMATS)
+    format_ = document_format(format_)
     names = [name for text in ids or [] for name in text.replace(",", " ").split() or [text]]
     verdicts, notes = judged_claims(results, names)
     if format_ == "md":  # with the evidence in sections
@@ -134,7 +134,7 @@ def check(
     from tfstudy.report.baseline import check_study
     from tfstudy.runs.find import study_folder
 
-    format_ = document_format(format_, LISTING_FORMATS)
+    format_ = document_format(format_)
     found, failed = check_study(study_folder(study, results), against, tolerance)
     print_listing(found, format_)
     raise typer.Exit(int(failed))
@@ -157,12 +157,12 @@ def report(
     from tfstudy.analysis.frame import read_finished_runs
     from tfstudy.report.claims import study_claims
     from tfstudy.report.page import check_folder
-    from tfstudy.report.study_page import publish
+    from tfstudy.report.study_page import write_report
     from tfstudy.runs.find import study_folder
 
     check_folder(out)
     runs = read_finished_runs(study_folder(study, results))
-    page = publish(runs, out, study_claims(runs), metric, baseline)
+    page = write_report(runs, out, study_claims(runs), metric, baseline)
     path = out / "index.html"
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
     for line in page.left_out:

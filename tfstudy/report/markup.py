@@ -11,6 +11,7 @@ from tfstudy.errors import CONTROLS, printable
 if TYPE_CHECKING:
     import pandas as pd
 
+FORMATS = ("text", "md", "csv", "tex", "html", "json")  # of what a command prints
 MINUS = "\N{MINUS SIGN}"
 LATEX = str.maketrans(
     {letter: f"\\{letter}" for letter in "&%$#_{}"}

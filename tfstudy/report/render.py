@@ -21,13 +21,21 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tfstudy.errors import UserError, one_of, printable
-from tfstudy.report.markup import MINUS, csv_text, escape_latex, json_text, markdown_list, markdown_table, without_links
+from tfstudy.report.markup import (
+    FORMATS,
+    MINUS,
+    csv_text,
+    escape_latex,
+    json_text,
+    markdown_list,
+    markdown_table,
+    without_links,
+)
 from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = ("text", "md", "csv", "tex", "html", "json")
 GAP = 2  # spaces between columns
 NARROWEST = 5  # characters of a column on a terminal
 UNLIMITED = 100_000  # characters of a line where output is not a terminal

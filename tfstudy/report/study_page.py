@@ -33,7 +33,9 @@ PACKAGES = ("python", "torch", "lightning")  # that affect results most
 UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
 
 
-def publish(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
+def write_report(
+    study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = ""
+) -> Page:
     """Write the report of a study to a folder (see `page.publish`); `UserError`, and nothing is written, otherwise."""
     page = build_page(study, claims, metric, baseline)
     pages.publish(page, out)

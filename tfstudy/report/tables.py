@@ -60,7 +60,7 @@ HEADS = {  # of the columns that may be asked for; `result` is called as the met
     "seconds": "seconds",
 }  # fmt: skip
 QUOTED = ("published", "published_oracle_length", "published_over_lengths")
-NAMES_OF = {"task": "task", "split": "split_label", "value": "value"}  # columns of `summary.conditions`
+PLACES = {"task": "task", "split": "split_label", "value": "value"}  # columns of `summary.conditions`
 LEFT = frozenset(("task", "split", "arch", "preset", "metric", "group", "seeds", *QUOTED))
 
 
@@ -95,8 +95,9 @@ def read_table(study: Path, by: str = "", metric: str = "", baseline: str = "", 
 
 def build_table(study: Study, found: "pd.DataFrame", baseline: str = "", columns: Sequence[str] = ()) -> Table:
     """Return the table of these conditions of a study."""
-    places = ("task", "split", "value") if columns else ()  # what tells rows apart is never left out
-    columns = [*(key for key in places if key not in columns and found[NAMES_OF[key]].nunique() > 1), *columns]
+    if columns:  # what tells test sets apart is never left out
+        needed = [key for key, name in PLACES.items() if key not in columns and found[name].nunique() > 1]
+        columns = [*needed, *columns]
     compared = pairs(found)
     rows, other = rows_of(found), baseline_conditions(found, baseline) if baseline else {}
     # each condition's comparison with the baseline of its family
@@ -265,7 +266,7 @@ def bibliography(table: Table) -> str:
 
 
 def to_text(table: Table, format: str, caption: str = "", label: str = "", notes: bool = False) -> str:
-    """Return the table in one of `FORMATS`, with all notes or the three that a reader needs first.
+    """Return the table in one of `FORMATS`, with all notes or those that a reader needs first.
 
     `UserError` for an unknown format.
     """
@@ -288,10 +289,10 @@ def about(table: Table) -> str:
 
 def shown_notes(table: Table, all_of_them: bool) -> list[str]:
     """Return the notes of a table as texts: all, or those that a reader needs first."""
-    named, cited_ = [contrast_note(one) for one in table.contrasts], quotations(table)
+    named, published = [contrast_note(one) for one in table.contrasts], quotations(table)
     if not all_of_them:
-        return [*first_notes(about(table), table.notes, cited_), *named]
-    return [*named, *sign_notes(cited_), *(note.text for note in table.notes)]
+        return [*first_notes(about(table), table.notes, published), *named]
+    return [*named, *sign_notes(published), *(note.text for note in table.notes)]
 
 
 class StudyTable:

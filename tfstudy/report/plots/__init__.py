@@ -85,13 +85,13 @@ def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
         return plot
 
 
-def all_plots(study: Study, selection: Selection = EVERYTHING) -> Iterator["Plot"]:
-    """Yield every plot for which these records have the data, without regard to the tag of the selection."""
+def all_plots(study: Study) -> Iterator["Plot"]:
+    """Yield every plot for which these records have the data."""
     whole, drawn = conditions(study.runs), set()
     for kind, tag in [*((kind, "") for kind in KINDS if kind != SLICES), *((SLICES, tag) for tag in tags(study))]:
         with suppress(UserError):  # the data are missing
             if tag not in drawn:  # a length plot shows more than slices by length
-                plot = _draw(conditions(study.runs, tag) if tag else whole, kind, selection)
+                plot = _draw(conditions(study.runs, tag) if tag else whole, kind, EVERYTHING)
                 drawn.add(plot.name)
                 yield plot
 
