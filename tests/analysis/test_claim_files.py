@@ -49,7 +49,6 @@ RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "b
         ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
         ({"statements": [{"of": {"arch": "lstm", "rows.head": 1}, "above": 1}]}, "unknown key of a condition"),
-        ({"metric": "entropy", "statements": [{"of": {"arch": "a", "rows.take": "x"}, "above": 1}]}, "mean, max"),
         ({"where": {}, "statements": [RATIO | {"over": {"lenght": 8}}]}, "did you mean 'length'?"),
     ],
 )

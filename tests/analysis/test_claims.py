@@ -1,23 +1,24 @@
 """How claims are judged, from example records."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.example_claims import NEAR_HALF, claim, judged, values
-from tests.example_records import ENVIRONMENT, put, result, set_environments, write
+from tests.example_records import ENVIRONMENT, edit_result, put, result, set_environments, write
 from tests.example_tables import compared, text_of
-from tfstudy.analysis.claims import estimate_mean, gather_evidence, judge
+from tfstudy.analysis.claims import judge, of_mean
 from tfstudy.analysis.frame import read_studies
 from tfstudy.analysis.summary import rows_of
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import listing
+from tfstudy.report.markup import MINUS
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
-from tfstudy.tasks.scoring import wilson
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_seeds_with_equal_results_are_judged_by_the_interval_within_a_run(tmp_pa
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "below": 5})
     [one] = found.statements
     assert (found.verdict, one.test, one.n, one.interval) == ("supported", "score test", 3, "Wilson")
-    assert (one.mean, one.low, one.high) == pytest.approx((0, 0, 100 * wilson(0, one.conditions[0].count)[1]))
+    assert (one.mean, one.low, one.high) == (0, *(100 * end for end in one.conditions[0].wilson))
     assert judged(tmp_path, {"of": {"arch": "lstm"}, "above": 0}).verdict == "open"  # it touches 0
 
 
@@ -86,12 +87,23 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
     values(tmp_path / "two", "lstm", 0.1, 0.2, 0.15, name="other")
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0})
     lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0}, id="L2")
-    statement, opposite = rows_of(judge([higher, lower], gather_evidence([higher], read_studies(tmp_path))))
+    statement, opposite = rows_of(judge([higher, lower], read_studies(tmp_path)))
     [same] = [pair.row for pair in compared(tmp_path / "one") if {"lstm", "cnn"} == {one.arch for one in pair[:2]}]
     assert (statement.p, statement.q) == (same.p, same.q)
     assert {abs(statement.low), abs(statement.high)} == {abs(same.low), abs(same.high)}
     assert opposite.mean == -statement.mean
     assert (statement.verdict == "supported") == same.significant == (opposite.verdict == "supported")
+
+
+def test_a_difference_that_a_table_does_not_show_is_open_whatever_its_q(tmp_path):
+    values(tmp_path, "lstm", *[0.5] * 5)
+    values(tmp_path, "cnn", *[0.4999] * 5)
+    for study in tmp_path.glob("*/*/s*"):
+        edit_result(
+            study, splits={"test": json.loads((study / "result.json").read_text())["splits"]["test"] | {"n": 10**6}}
+        )
+    [one] = judged(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}).statements
+    assert (one.verdict, one.q < 0.05, one.reason) == ("open", True, "a difference below 0.05 points")
 
 
 def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tmp_path):
@@ -168,13 +180,15 @@ def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_on
 
 
 @given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8))
-def test_p_is_below_05_exactly_where_the_interval_excludes_the_deciding_bound(values):
-    found = estimate_mean((45.0, 55.0), values, resolution=0.1)
+def test_p_is_below_05_exactly_where_the_interval_excludes_the_deciding_bound(shares):
+    [statement] = claim({"of": {"arch": "lstm"}, "is": 50, "within": 5}).statements
+    by_seed = {"exact_match": dict(enumerate(shares))}
+    found = of_mean(statement, SimpleNamespace(values=by_seed, wilson=(0.4, 0.6), count=1000))
     low, high = found.low, found.high
-    assert (low > found.bound or high < found.bound) == (found.p < 0.05) or abs(found.p - 0.05) < 1e-6
-    whole = low >= 45 and high <= 55
+    if len({*shares}) > 1 and abs(found.p - 0.05) > 1e-6:
+        assert (low > found.bound or high < found.bound) == (found.p < 0.05)
+        assert (low >= 45 and high <= 55) == (found.inside and found.p < 0.05)
     assert found.inside == (45 <= found.mean <= 55)
-    assert whole == (found.inside and found.p < 0.05) or abs(found.p - 0.05) < 1e-6
 
 
 # What an instrument measured
@@ -193,13 +207,11 @@ def measured(study, *each, arch="lstm", settings=None):
 def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_selects(tmp_path):
     measured(values(tmp_path, "lstm", *NEAR_HALF), (0.1, 0.91), (0.12, 0.9), (0.09, 0.92), (0.1, 0.9), (0.11, 0.89))
     rows = {"arch": "lstm", "rows.role": "next"}
-    for take, mean in {"mean": 0.504, "max": 0.904}.items():
-        part = {"of": rows | {"rows.take": take}, "is": mean, "within": 0.1}
-        found = judged(tmp_path, part, metric="head_roles")
-        assert (found.verdict, found.statements[0].mean) == ("supported", pytest.approx(mean))
+    found = judged(tmp_path, {"of": rows, "is": 0.9, "within": 0.1}, metric="head_roles")
+    assert (found.verdict, found.statements[0].mean) == ("supported", pytest.approx(0.904)), "of the largest row"
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     found = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
-    assert "with head 2 is 0.800 points of head_roles above one with head 1 [0.774, 0.826]" in found.evidence
+    assert f"lstm head=2 {MINUS} lstm head=1 on scan length: head_roles +0.800 [+0.774, +0.826]" in found.evidence
 
 
 def test_measurements_that_are_missing_or_can_not_be_used_decide_nothing_and_the_reason_says_why(tmp_path):

@@ -27,9 +27,6 @@ def pair(ratio, machine=MACHINE, n=12):
     return [record(*default, machine=machine), record(*explicit, variant="explicit", machine=machine)]
 
 
-# Ratios
-
-
 @pytest.mark.parametrize(
     ("bounds", "verdict"),
     [
@@ -75,13 +72,8 @@ def test_only_measurements_of_one_command_with_as_many_and_enough_repeats_are_co
     assert both.mean == judged(second, statement(above=1)).statements[0].mean
 
 
-def test_a_record_is_found_by_all_that_the_statement_names_and_has_no_other_settings_of_training():
+def test_a_record_on_another_machine_or_with_other_settings_of_training_is_not_taken():
     assert judged(pair(2), statement({"accelerator": "cuda"}, above=1)).verdict == "not run"
-    assert judged(pair(2), statement({"model.heads": 8}, above=1)).verdict == "not run"
-    assert judged(pair(2), statement({"model.heads": 4}, above=1)).verdict == "supported"
+    assert judged(pair(2), statement(above=1)).verdict == "supported"
     sgd = [msgspec.structs.replace(one, train={"optimizer": "sgd"}) for one in pair(2)]
     assert judged(sgd, statement(above=1)).verdict == "not run"
-    named = {"train.optimizer": "sgd"}
-    found = judged(sgd, statement(named, {"variant": "explicit"} | named, above=1))
-    assert found.verdict == "supported"
-    assert "train.optimizer=sgd" in found.evidence

@@ -48,8 +48,7 @@ def test_a_claim_is_judged_by_the_measurements_in_a_folder_of_results(tmp_path):
     verdicts, notes = judged_claims(tmp_path, ["L26"])
     one = verdicts[0].statements[1]
     assert (one.verdict, one.mean, one.n, one.interval) == ("supported", 4, 1, "exact")
-    said = "the Transformer with variant explicit has 4 times the peak memory of one without, claimed more than 2"
-    place = "In training with length 1024, width 128, batch 1"
-    assert f"- {place}: {said}: supported\n" in claims_markdown(verdicts, notes)
+    said = "transformer explicit / transformer on training, length 1024, width 128, batch 1, peak memory: 4.00, claimed"
+    assert f"- {said} above 2: supported\n" in claims_markdown(verdicts, notes)
     text = " ".join(text_of(listing(verdicts, notes, details=True)).split())
-    assert f"2 {place}: {said}: supported" in text
+    assert f"2 {said} above 2: supported" in text

@@ -7,11 +7,12 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_claims import NEAR_HALF, claim, judged, values
-from tests.example_records import put, result, three_architectures, write
+from tests.example_records import put, three_architectures
 from tests.example_tables import text_of
 from tfstudy.analysis import claims
 from tfstudy.analysis.frame import read_finished_runs, read_study
 from tfstudy.report.claims import COLOURS, claim_texts, listing, markdown, study_claims
+from tfstudy.report.markup import MINUS
 
 LSTM, CNN, NONE = ({"arch": arch} for arch in ("lstm", "cnn", "transformer"))
 
@@ -30,9 +31,8 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     assert re.search(r"\n- L23: tested by tests/models/\S+\.py::", out)
     assert "\n- P14: run `tfstudy grid pcfg`" in out
     assert "| L3 | 1 supported, 1 refuted, 1 open | On the length split" in out
-    assert re.search(
-        r"- On scan length:\n.*\n  - the Transformer scores 0\.1 % \[.*claimed 15\.8 ± 5: refuted \(q < ", out
-    )
+    line = r"\n- transformer on scan length: 0\.1 \[.*\], claimed 15\.8 ± 5: refuted \(n=5, q<.001\)\n"
+    assert re.search(rf"\n## L3\n\n- lstm .*{line}", out)
     assert tfstudy("claims", "L3", "L1", "--results", str(study), "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)["claims"]
     assert [one["id"] for one in found] == ["L3", "L1"]
@@ -41,55 +41,38 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     assert statement["conditions"][0]["each_seed"]["3"] == pytest.approx(0.2)
 
 
-def test_the_evidence_is_the_sentence_of_a_statement(study):
-    """Of the most frequent verdict among those that decide, and of these the first."""
+def test_the_evidence_is_the_first_statement_of_the_most_frequent_verdict_among_those_that_decide(study):
     true, false, open_ = ({"of": LSTM, "above": bound} for bound in (20, 80, 50))
     for parts, end in (
-        ([true], "more than 20: supported"), ([false, true, true], "more than 20: supported"),
-        ([open_, true], "more than 20: supported"), ([true, false], "more than 80: refuted"),
+        ([true], "above 20: supported"), ([false, true, true], "above 20: supported"),
+        ([open_, true], "above 20: supported"), ([true, false], "above 80: refuted"),
     ):  # fmt: skip
         evidence = judged(study, *parts).evidence
-        assert evidence.startswith("On scan length: the LSTM scores 50.0 % [49.")
-        assert f"claimed {end} (n = 5, q < .001)" in evidence
-    assert "claimed more than 50: open" in judged(study, open_).evidence
-    for one, other, words in (
-        (LSTM, CNN, "LSTM is 39.4 points above the CNN"),
-        (CNN, LSTM, "CNN is 39.4 points below"),
-    ):
-        assert words in judged(study, {"of": one, "minus": other, "above": 0}).evidence
+        assert evidence.startswith("lstm on scan length: 50.0 [49.")
+        assert evidence.endswith(f"claimed {end} (n=5, q<.001)")
+    assert "claimed above 50: open" in judged(study, open_).evidence
     assert judged(study, {"of": NONE, "above": 0}).evidence == "run `tfstudy grid scan`"
 
 
-def test_what_two_conditions_share_is_said_once_and_a_fall_between_test_sets_is_called_one(tmp_path):
+def test_the_line_of_a_difference_names_what_both_share_once(study):
+    found = judged(study, {"of": LSTM, "minus": CNN, "above": 0}).evidence
+    assert found.startswith(f"lstm {MINUS} cnn on scan length: +39.4 [+38.")
     for name, dim in (("a", 64), ("b", 32)):
-        for folder in values(tmp_path, "lstm", *NEAR_HALF, name=name).glob(f"*/*/s*-{name}*"):
+        for folder in values(study, "lstm", *NEAR_HALF, name=name).glob(f"*/*/s*-{name}*"):
             put(folder, "config.yaml", json.dumps({"model": {"dim": dim, "heads": 2}}))
     sides = [LSTM | {"model.dim": dim, "model.heads": 2} for dim in (64, 32)]
-    found = judged(tmp_path, {"of": sides[0], "minus": sides[1], "above": 0}).evidence
-    assert found.startswith("On scan length with heads=2: the LSTM with dim=64 is 0.0 points above one with dim=32 [")
-    for seed, share in enumerate(NEAR_HALF):
-        one = result(seed, share, run=f"c{seed}")
-        part = one["splits"]["test"]
-        one["splits"]["test_long"] = part | {"metrics": part["metrics"] | {"exact_match": share / 5}}
-        write(tmp_path / "other", one)
-    fall = judged(tmp_path / "other", {"of": LSTM, "minus": LSTM | {"test": "test_long"}, "above": 0}).evidence
-    assert "the LSTM falls by 40.0 points to test_long [" in fall
+    found = judged(study, {"of": sides[0], "minus": sides[1], "above": 0}).evidence
+    assert found.startswith(f"lstm dim=64 {MINUS} lstm dim=32 on scan length, heads=2: +0.0 [")
 
 
-def test_the_section_of_a_claim_has_a_sentence_for_each_statement_that_no_other_claim_has(study):
-    parts = [{"of": LSTM, "above": 20}, {"of": CNN, "above": 20}, {"of": LSTM, "minus": CNN, "above": 0}]
-    first, second = claim(*parts, {"of": NONE, "above": 20}), claim(*parts[:2], {"of": CNN, "above": 80}, id="L2")
-    found = claim_texts([first, second], [read_study(study)])
+def test_a_claim_has_a_section_with_each_statement_that_was_measured(study):
+    parts = [{"of": LSTM, "above": 20}, {"of": CNN, "above": 20}, {"of": NONE, "above": 20}]
+    found = claim_texts([claim(*parts), claim(parts[2], id="L2")], [read_study(study)])
     text = markdown([*found.values()], ["a note"])
     first, second = text.split("\n## ")[1:3]
-    assert "Claimed more than 20, unless named.\n\n- On scan length:\n  - the LSTM scores 50.0 % [" in first
-    assert re.search(
-        r"\n  - the LSTM is 39\.4 points above the CNN \[.*\], claimed higher: supported \(q < .001\)\n", first
-    )
-    assert "\n- 1 statement not run" in first
-    assert re.search(
-        r"\n\n- On scan length: the CNN scores .* claimed more than 80: refuted .*\n- 2 statements as under L1", second
-    )
+    assert len(re.findall("^- ", first, re.MULTILINE)) == 3
+    assert first.endswith("\n- 1 statement not run\n")
+    assert second == "Not measured\n\n- L2: run `tfstudy grid scan`\n"
     assert text.endswith("\n- a note\n")
 
 
@@ -100,7 +83,7 @@ def test_a_terminal_shows_verdict_and_evidence_and_with_details_each_statement(s
     assert (lines[1].strip(), lines[-1]) == (found.evidence, "- a note")
     assert COLOURS.keys() == set(claims.VERDICTS)
     text = " ".join(text_of(listing([found], [], details=True)).split())
-    assert "2 On scan length: the Transformer, claimed 12.1 ± 5: not run" in text
+    assert "2 transformer on scan length, claimed 12.1 ± 5: not run" in text
 
 
 def test_claims_that_a_study_has_runs_for_are_judged_in_its_report(tmp_path):

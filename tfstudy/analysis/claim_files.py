@@ -15,21 +15,20 @@
           - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two conditions
           - {published: lake-2018-09}                            a figure of `configs/published.csv`, under its settings
           - {of: {variant: default}, over: {variant: uncached}, above: 5}   a ratio of measurements of `tfstudy bench`
-          - {metric: head_roles, of: {rows.role: previous, rows.take: max}, above: 0.5}     what an instrument measured
+          - {metric: head_roles, of: {rows.role: previous}, above: 0.5}     what an instrument measured
         grid: scan                                     runs its experiments; or `run`, a command
         untested: which part of it no record decides
 
 Conditions are selected by task, split (with `corpus`, the name of its folder, for `split: corpus`), test, arch, preset,
-settings such as `model.positions`, and by `tag` and `value` for examples of one length, say; those of a ratio by the
-keys of `BENCH_KEYS`. The metric may be an instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of
-its table, and their mean counts, or with `rows.take: max` the largest. A claim without statements names the test in
-this repository that shows it: `tested_by`, with `shown_as`.
+settings such as `model.positions`, and by `tag` and `value` for examples of one length, say; those of a ratio by
+`BENCH_KEYS`. The metric may be an instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of its table, of
+which the largest number counts. A claim without statements names the test in this repository that shows it:
+`tested_by`, with `shown_as`.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import msgspec
@@ -43,13 +42,10 @@ from tfstudy.plugins import command
 from tfstudy.runs.display import METRIC_NAMES
 
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
-TABLE_METRICS = ("exact_match", "bleu")  # by which studies compare conditions
 SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}
 CONDITION_KEYS = ("task", "split", "arch", *SELECTOR_DEFAULTS)  # select, besides settings
 SECTIONS = ("data.", "model.", "train.", "decode.", "eval.")
-ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
-TAKE = "rows.take"
-TAKES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "max": max}
+ROWS = "rows."  # of a selector: what follows is a column of an instrument
 # of a ratio: what `tfstudy bench` measured
 TIME = "tokens_per_second"
 QUANTITIES = {
@@ -61,18 +57,17 @@ QUANTITIES = {
 }
 SIZES = ("length", "width", "batch")
 BENCH_DEFAULTS: dict[str, Any] = {"variant": "default", "accelerator": "cpu", "quantity": TIME}
-BENCH_KEYS = ("arch", "work", *SIZES, *BENCH_DEFAULTS)  # of a selector, besides settings such as `model.heads`
-BENCH_SETTINGS = ("model.", "train.")  # what the names of settings begin with
-SIDES = [["of"], ["of", "minus"], ["of", "over"]]  # that a statement may select
+BENCH_KEYS = ("arch", "work", *SIZES, *BENCH_DEFAULTS)
 Selector = dict[str, Any]
+Bounds = tuple[float, float]
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bounds between which a mean, or a difference of two means, is claimed to lie; or a published figure."""
+    """Bounds between which a mean, a difference of two means or a ratio is claimed to lie; or a published figure."""
 
     of: Selector = {}
     minus: Selector = {}
-    over: Selector = {}  # of a ratio of measurements of `tfstudy bench`
+    over: Selector = {}
     metric: str = ""  # that of the claim
     is_: float | None = msgspec.field(default=None, name="is")
     within: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -86,20 +81,15 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "" if self.metric in METRICS else self.metric
 
     @property
-    def timed(self) -> bool:
-        """Whether it is about a ratio of speeds."""
-        return bool(self.over) and TIME in (self.of["quantity"], self.over["quantity"])
-
-    @property
     def compares(self) -> bool:
         """Whether it says which of two conditions is higher, as the table of their study does."""
         shared = ("task", "split", "corpus", "test", *AMOUNT)
         comparable = all(self.of.get(key) == self.minus.get(key) for key in shared)
-        in_a_table = comparable and not self.of.get("tag") and self.metric in TABLE_METRICS
+        in_a_table = comparable and not self.of.get("tag") and self.metric in ("exact_match", "bleu")
         return bool(self.minus) and in_a_table and 0.0 in (self.above, self.below)
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def bounds(self) -> Bounds:
         """The claimed bounds; infinite where there is none."""
         if self.is_ is not None and self.within is not None:
             return self.is_ - self.within, self.is_ + self.within
@@ -110,11 +100,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What is claimed as text: `90.3 ± 5`, `above 0`, `69.2 ± 8.2`."""
         if self.published:
             return figure_of(self.published).text
-        if self.is_ is not None:
-            text = f"{self.is_:g} ± {self.within:g}"
-        else:
-            text = f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
-        return text.replace("-", "\N{MINUS SIGN}")
+        low, high = self.bounds
+        text = f"above {low:g}" if math.isinf(high) else f"below {high:g}"
+        return (text if self.is_ is None else f"{self.is_:g} ± {self.within:g}").replace("-", "\N{MINUS SIGN}")
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -184,19 +172,18 @@ def _completed(claim: Claim, one: Statement, given: Mapping[str, Any]) -> Statem
         return msgspec.structs.replace(one, metric=figure.metric, of=selector)
     bounds = [bound for bound in (one.is_, one.above, one.below) if bound is not None]
     sides = [name for name in ("of", "minus", "over") if name in given]
-    if sides not in SIDES or len(bounds) != 1 or (one.is_ is None) != (one.within is None):
+    known = sides in (["of"], ["of", "minus"], ["of", "over"])
+    if not known or len(bounds) != 1 or (one.is_ is None) != (one.within is None):
         raise UserError("expected 'of', and exactly one of 'is' with 'within', 'above', and 'below'")
     metric = one_of("metric", one.metric or claim.metric, (*METRICS, *instruments.names()))
     ratio = "over" in given
-    defaults = (BENCH_DEFAULTS if ratio else SELECTOR_DEFAULTS) | claim.where
-    selectors = {name: defaults | given[name] for name in sides}
+    sections = () if ratio else (*SECTIONS, *[ROWS] * (metric not in METRICS))
+    selectors = {name: (BENCH_DEFAULTS if ratio else SELECTOR_DEFAULTS) | claim.where | given[name] for name in sides}
     kind, keys = ("measurement", BENCH_KEYS) if ratio else ("condition", CONDITION_KEYS)
-    sections = BENCH_SETTINGS if ratio else (*SECTIONS, *[ROWS] * (metric not in METRICS))
     for selector in selectors.values():
         for key in selector:
             if not key.startswith(sections):
                 one_of(f"key of a {kind}", key, keys)
         if missing := [key for key in keys if key not in selector]:
             raise UserError(f"a {kind} needs its {missing[0]}")
-        one_of(TAKE, selector.get(TAKE, "mean"), TAKES)
     return msgspec.structs.replace(one, metric=metric, **selectors)
