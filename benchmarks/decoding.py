@@ -59,9 +59,9 @@ def decode(prepared: Prepared, encoded: Encoded, limit: int, ordered: bool, size
     return out
 
 
-def compare(arch: str, commands: int, rounds: int) -> None:
+def compare(arch: str, commands: int, rounds: int, steps: int = 400) -> None:
     """Train, decode in each way in turn, and check that all outputs are the same."""
-    prepared = scan(arch, steps=400, warmup_steps=100)
+    prepared = scan(arch, steps=steps, warmup_steps=steps // 4)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train)
     fit(module, training_data(prepared), accelerator=device.type)
