@@ -45,7 +45,7 @@ def test_all_report_runs_made_before_a_version_was_raised_and_never_in_one_row_w
     for seed in "01":
         finished("lstm", "--seed", seed, study="mine")
     grid = ["grid", "--task", "reverse", *command()[2:], "--seed", "0-1", "--study", "mine", "--dry-run"]
-    monkeypatch.setattr("tfstudy.training.version.VERSION", 2)
+    monkeypatch.setattr("tfstudy.training.VERSION", 2)
     for newer in (0, 1):  # of the current version
         planned = show(*grid)
         assert f"2 runs, {newer} finished" in planned

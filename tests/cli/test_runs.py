@@ -20,7 +20,7 @@ from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.grids.spec import grid_names
 from tfstudy.report.lists import LISTS
 from tfstudy.runs.store import read_result
-from tfstudy.training import progress_display
+from tfstudy.training import progress
 
 
 def resolved(*args, **more) -> RunConfig:
@@ -94,7 +94,7 @@ def test_a_run_ends_with_its_result_its_folder_and_one_line_on_what_to_type(fini
 @pytest.mark.parametrize("words", [["predict", "a"], ["measure", "attention", "a b"], ["evaluate"], ["export"]])
 def test_quiet_commands_print_no_progress(words, finished, capsys, monkeypatch):
     path = finished()
-    monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     printed = []
     for more in ([], ["--quiet"]):

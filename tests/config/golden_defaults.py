@@ -15,9 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tfstudy import evaluation, models, tasks
+from tfstudy import evaluation, models, tasks, training
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.training import version as training
 
 PATH = Path(__file__).parent / "golden" / "defaults.json"
 REQUIRED = "(required)"
@@ -29,7 +28,7 @@ def current() -> Golden:
     """Return each version with the defaults that it covers, by the file in which the version is declared."""
     top = {key: value for key, value in defaults(RunConfig, "").items() if key not in SECTIONS}
     owners: Golden = {
-        "tfstudy/training/version.py": entry(training.VERSION, {**defaults(TrainConfig, "train."), **top}),
+        "tfstudy/training/__init__.py": entry(training.VERSION, {**defaults(TrainConfig, "train."), **top}),
         "tfstudy/evaluation/__init__.py": entry(
             evaluation.VERSION, {**defaults(DecodeConfig, "decode."), **defaults(EvalConfig, "eval.")}
         ),

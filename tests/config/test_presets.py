@@ -57,7 +57,7 @@ def test_the_committed_runs_on_jump_have_the_settings_of_the_preset():
     assert all(resolve(read_config(path)).model_copy(update={"seed": 0}) == resolved("dessi-2019") for path in runs)
 
 
-TRAINING, LSTM = "tfstudy/training/version.py", "tfstudy/models/lstm.py"
+TRAINING, LSTM = "tfstudy/training/__init__.py", "tfstudy/models/lstm.py"
 TREE = {"task": "scan", "arch": "lstm", "model": {"hidden": 7}, "train": {"steps": 100}}
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
 

@@ -115,7 +115,7 @@ def test_damaged_weights_are_neither_reused_nor_used(finished_run, capsys):
 def test_a_run_with_other_training_settings_code_or_lost_weights_is_trained(finished_run, other, capsys, monkeypatch):
     path = finished_run()
     if other == "version":
-        monkeypatch.setattr("tfstudy.training.version.VERSION", 99)
+        monkeypatch.setattr("tfstudy.training.VERSION", 99)
     if other == "lost":
         (path / "checkpoints" / "last.ckpt").unlink()
     assert tfstudy(*command(), *BEAM, *(["--set", other] if "=" in other else [])) == 0

@@ -1,42 +1,20 @@
-"""A batch that does not fit into the memory is computed in halves, with the same loss and gradient; peaks of memory."""
+"""Lack of memory is recognised, validation stays within a budget of memory, and peaks are measured."""
 
 import sys
 
 import pytest
 import torch
 
-from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
+from tests.training.small_training import metrics, small_training, trained
+from tfstudy.training import memory
 from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
-from tfstudy.training.memory import (
-    CLEAR,
-    OutOfMemoryError,
-    attempt,
-    in_memory,
-    peak_mib,
-    reset_peak,
-    row_count,
-)
+from tfstudy.training.memory import attempt, peak_mib, reset_peak, within_budget
 
 CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
 ERRORS = [RuntimeError(CPU_MESSAGE), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()]
 CPU = torch.device("cpu")
-
-
-def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
-    """Make training of more than so many rows fail; return the list of the rows of all attempts."""
-    compute, attempts = module.compute_gradients.loss_of, []
-
-    def loss(micro_batch, teacher_forcing):
-        attempts.append(row_count(micro_batch))
-        if attempts[-1] > rows:
-            raise error
-        return compute(micro_batch, teacher_forcing)
-
-    loss.model = module.model
-    module.compute_gradients.loss_of = loss
-    return attempts
 
 
 def test_lack_of_memory_is_recognised_and_other_errors_are_raised():
@@ -50,54 +28,31 @@ def test_lack_of_memory_is_recognised_and_other_errors_are_raised():
         attempt(lambda: fail(RuntimeError("mat1 and mat2 shapes cannot be multiplied")))
 
 
-@pytest.mark.parametrize("micro_batches", [1, 2])
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_batch_that_does_not_fit_is_split_with_the_same_gradient(arch, micro_batches):
-    settings = {"optimizer": "sgd", "learning_rate": 0.05, "batch_size": 24, "micro_batches": micro_batches}
-    module, data = small_training(arch, **settings)
-    attempts = limited(module, 3)
-    fit(module, data, accelerator="cpu")
-    assert {rows for rows in attempts if rows <= 3} <= {1, 2, 3}
-    assert max(attempts) > 3
-    assert same(module.model, trained(arch, **settings).model, atol=1e-6)
+def row_count(micro_batch):
+    return sum(len(rectangle.source) for rectangle in micro_batch)
 
 
-def test_a_single_example_that_does_not_fit_is_reported_with_its_size():
-    module, data = small_training()
-    limited(module, 0)
-    with pytest.raises(OutOfMemoryError, match=r"source and target of \d+ and \d+ tokens"):
-        fit(module, data, accelerator="cpu")
-
-
-def test_validation_is_split_too_and_measures_the_same(tmp_path, monkeypatch):
-    def measured(name, prepare=lambda module: None):
+def test_a_micro_batch_within_the_budget_has_the_same_rows_and_validation_measures_the_same(tmp_path, monkeypatch):
+    def measured(name):
         module, data = small_training(steps=2)
-        prepare(module)
         (tmp_path / name).mkdir()
         fit(module, data, accelerator="cpu", loggers=[MetricsFile(tmp_path / name / "metrics.csv")])
         return metrics(tmp_path / name)
 
-    def fail_above_4(module):
-        forward = module.model.forward
-
-        def limited_forward(source, target):
-            if not torch.is_grad_enabled() and sum(rows for rows, _ in source.shapes) > 4:
-                raise ERRORS[0]
-            return forward(source, target)
-
-        module.model.forward = limited_forward
-
     whole = measured("whole")
-    assert measured("split", fail_above_4) == pytest.approx(whole, abs=1e-6)
-    sizes = []
-    monkeypatch.setattr("tfstudy.training.memory.BUDGET", 2000)
-    in_memory(lambda part: sizes.append(row_count(part)), [*small_training()[1].encoded["train"].batch(
-        torch.arange(10)).micro_batches[0]], lambda part: 500 * row_count(part))  # fmt: skip
-    assert sizes == [2, 3, 2, 3]
+    monkeypatch.setattr(memory, "BUDGET", 2000)
     assert measured("bounded") == pytest.approx(whole, abs=1e-6)
+    monkeypatch.setattr("tfstudy.data.encoding.RECTANGLE_OVERHEAD", 0)
+    [micro_batch] = small_training()[1].encoded["train"].batch(torch.arange(10), 1, 3).micro_batches
+    parts = list(within_budget(micro_batch, lambda part: 500 * row_count(part)))
+    assert [row_count(part) for part in parts] == [2, 3, 2, 3]
+    rows = [[tuple(map(tuple, zip(*map(torch.Tensor.tolist, one), strict=True))) for one in part] for part in parts]
+    whole_rows = [row for one in micro_batch for row in zip(*map(torch.Tensor.tolist, one), strict=True)]
+    assert [row for part in rows for one in part for row in one] == whole_rows
+    assert len(list(within_budget(micro_batch, lambda _: memory.BUDGET + 1))) == 10, "a single row has to do"
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux") or not CLEAR.exists(), reason="needs /proc")
+@pytest.mark.skipif(not sys.platform.startswith("linux") or not memory.CLEAR.exists(), reason="needs /proc")
 def test_the_peak_includes_memory_that_was_released_since_the_reset():
     reset_peak(CPU)
     before = peak_mib(CPU)

@@ -1,6 +1,7 @@
 """The module: its optimiser, its seeds and threads, its precision, and what happens if its loss is no number."""
 
 import math
+import shutil
 
 import pytest
 import torch
@@ -116,6 +117,16 @@ def test_gradient_checkpointing_changes_no_weight(precision, threads):
     threads(3)
     settings = {"dropout": 0.3, "micro_batches": 3, "precision": precision}
     assert same(trained("transformer", **settings, gradient_checkpointing=True), trained("transformer", **settings))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # as errors they would end the compiler of torch
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_compiled_model_trains_as_an_eager_one_does(arch):
+    if not shutil.which("gcc") and not shutil.which("g++"):
+        pytest.skip("torch.compile needs a compiler")
+    settings = {"steps": 20, "micro_batches": 1, "adam_epsilon": 1e-3, "validation_interval": 20}
+    assert same(trained(arch, **settings, compile=True), trained(arch, **settings), atol=1e-3)
 
 
 def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, monkeypatch):

@@ -107,37 +107,24 @@ def damage(path):
     path.write_bytes(content)
 
 
-def continued(path, best_needed=True):
+def continued(path):
     """The step of the checkpoint, 0 without one, and the lines that were reported."""
     with redirect_stderr(io.StringIO()) as err:
-        checkpoint = resumable_checkpoint(path, RUN, best_needed)
+        checkpoint = resumable_checkpoint(path, RUN)
     return checkpoint["global_step"] if checkpoint else 0, err.getvalue().splitlines()
 
 
-@pytest.fixture
-def checkpoints(tmp_path):
-    """The checkpoints of a run after step 30, whose best one was after step 10."""
-    for name, step in (("last.ckpt", 30), ("previous.ckpt", 20), ("best.ckpt", 10)):
-        save(tmp_path, name, step)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("damaged", "best_needed", "step"),
-    [((), True, 30), (("last",), True, 20), (("last", "previous"), True, 0), (("best",), True, 0)],
-)
-def test_training_continues_from_the_newest_checkpoint_that_is_sound(checkpoints, damaged, best_needed, step):
+@pytest.mark.parametrize(("damaged", "step"), [((), 30), (("last",), 20), (("last", "previous"), 0)])
+def test_training_continues_from_the_newest_checkpoint_that_is_sound(tmp_path, damaged, step):
+    assert continued(tmp_path) == (0, []), "a run that never had a checkpoint needs none"
+    save(tmp_path, "last.ckpt", 30)
+    save(tmp_path, "previous.ckpt", 20)
     for name in damaged:
-        damage(checkpoints / f"{name}.ckpt")
-    found, lines = continued(checkpoints, best_needed)
-    assert found == step
-    for name in damaged:
-        kept = f"{name}.ckpt.damaged"
-        assert f"{checkpoints / name}.ckpt is damaged and is not used (kept as {kept})" in lines
-        assert (checkpoints / kept).exists()
-    assert len(lines) == len(damaged) + (damaged == ("best",) and step == 0)
-    assert continued(checkpoints, best_needed)[0] == step, "also in a later attempt"
-    assert continued(checkpoints, False)[0] == (step or 30 * (damaged == ("best",)))
+        damage(tmp_path / f"{name}.ckpt")
+    lines = [f"{tmp_path / name}.ckpt is damaged and is not used (kept as {name}.ckpt.damaged)" for name in damaged]
+    assert continued(tmp_path) == (step, lines)
+    assert all((tmp_path / f"{name}.ckpt.damaged").exists() for name in damaged)
+    assert continued(tmp_path) == (step, []), "also in a later attempt"
 
 
 def test_rows_after_the_checkpoint_are_dropped(tmp_path):
@@ -152,12 +139,6 @@ def test_rows_after_the_checkpoint_are_dropped(tmp_path):
     assert not path.exists()
     state["metrics"] = metrics_digest(path)
     rewind_metrics(path, checkpoint)
-
-
-def test_a_run_that_never_had_a_checkpoint_or_a_best_one_needs_none(tmp_path):
-    assert continued(tmp_path / "missing") == continued(tmp_path) == (0, [])
-    save(tmp_path, "last.ckpt", 30, best=float("inf"))
-    assert continued(tmp_path) == (30, [])
 
 
 def test_a_compressed_checkpoint_is_not_unpacked(tmp_path, monkeypatch):

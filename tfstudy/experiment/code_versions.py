@@ -5,14 +5,13 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tfstudy import evaluation, models, tasks
+from tfstudy import evaluation, models, tasks, training
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
 from tfstudy.runs.store import is_finished, read_environments
 from tfstudy.runs.studyfile import names_in
-from tfstudy.training import version as training
 
 
 def declared_versions(task: str, arch: str, split: str) -> dict[str, int]:

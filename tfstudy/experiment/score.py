@@ -17,7 +17,7 @@ from tfstudy.runs.schema import GenerationLimit, Lengths, SplitScores
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.base import Task
 from tfstudy.training.memory import peak_mib, reset_peak
-from tfstudy.training.progress_display import ProgressDisplay
+from tfstudy.training.progress import ProgressLines
 
 
 class Scored(NamedTuple):
@@ -63,10 +63,8 @@ def score(prepared: Prepared, device: torch.device, names: Sequence[str], folder
 def _score_split(prepared: Prepared, device: torch.device, name: str, folder: RunFolder | None) -> SplitScores:
     config = prepared.config
     examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
-    with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
-        evaluation = evaluate.evaluate(
-            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
-        )
+    shown = ProgressLines(f"evaluate {name}", len(examples), "examples").examples
+    evaluation = evaluate.evaluate(prepared.model, prepared.data, name, config.decode, config.eval, device, shown)
     digest = folder.write_predictions(name, evaluation.rows) if folder else ""
     characters = getattr(config.data, "tokens", "words") == "characters"  # of `pairs`
     more = {"errors": summarize_errors(evaluation.rows, characters), "predictions": digest}

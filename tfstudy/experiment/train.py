@@ -77,7 +77,7 @@ def train(
     config, last = prepared.config, folder.checkpoints / LAST
 
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
-    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best")
+    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run)
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint, folder.path)
 

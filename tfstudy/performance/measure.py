@@ -20,7 +20,7 @@ from tfstudy.performance.settings import Request, config_of
 from tfstudy.performance.workloads import Trainee, Workload, build
 from tfstudy.runs.environment import PACKAGES, commit
 from tfstudy.training.memory import attempt
-from tfstudy.training.progress_display import ProgressDisplay
+from tfstudy.training.progress import ProgressLines
 
 SHORTEST = 0.05  # seconds of a repeat: a faster step is repeated within it
 
@@ -44,25 +44,25 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
     trainees: dict[tuple[str, str], Trainee] = {}  # models, which variants, lengths and batch sizes share
     prepared: list[Prepared] = []
     notes: list[str] = []
-    with ProgressDisplay("preparing", len(configs), "settings") as display:
-        for number, (setting, config) in enumerate(configs.items()):
-            display.update(number)
-            key = config.arch, config.model.model_dump_json()
-            trainees[key] = trainees.get(key) or build(config, device)
-            fused = any(isinstance(module, MultiHeadAttention) for module in trainees[key].model.modules())
-            if setting.variant == "explicit" and not fused:
-                continue
-            workload = Workload(setting, config, trainees[key], device)
-            if ready := attempt(lambda workload=workload: prepare(workload, request, machine)):  # type: ignore[misc]
-                prepared.append(ready)
-            else:
-                notes.append(f"not enough memory: {' '.join(map(str, setting))}")
+    progress = ProgressLines("preparing", len(configs), "settings")
+    for number, (setting, config) in enumerate(configs.items()):
+        progress.update(number)
+        key = config.arch, config.model.model_dump_json()
+        trainees[key] = trainees.get(key) or build(config, device)
+        fused = any(isinstance(module, MultiHeadAttention) for module in trainees[key].model.modules())
+        if setting.variant == "explicit" and not fused:
+            continue
+        workload = Workload(setting, config, trainees[key], device)
+        if ready := attempt(lambda workload=workload: prepare(workload, request, machine)):  # type: ignore[misc]
+            prepared.append(ready)
+        else:
+            notes.append(f"not enough memory: {' '.join(map(str, setting))}")
     order = random.Random(0)  # another one in each round
     rounds = [one for _ in range(request.repeats * request.timed) for one in order.sample(prepared, len(prepared))]
-    with ProgressDisplay("measuring", len(rounds), "times") as display:
-        for number, one in enumerate(rounds):
-            display.update(number, f"round {number // len(prepared) + 1} of {request.repeats}")
-            one.times.append(timed(one.workload, one.steps))
+    progress = ProgressLines("measuring", len(rounds), "times")
+    for number, one in enumerate(rounds):
+        progress.update(number, f"round {number // len(prepared) + 1} of {request.repeats}")
+        one.times.append(timed(one.workload, one.steps))
     return [
         msgspec.structs.replace(one.record, seconds=tuple(wall for wall, _ in one.times),
                                 cpu_seconds=tuple(cpu for _, cpu in one.times))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
@@ -13,7 +14,7 @@ from tfstudy.data.encoding import Batch
 from tfstudy.training import checkpoints as files
 from tfstudy.training.checkpoints import BEST, LAST, PREVIOUS
 from tfstudy.training.memory import peak_mib, reset_peak
-from tfstudy.training.progress_display import ProgressDisplay
+from tfstudy.training.progress import ProgressLines
 
 
 class TrainingProgress(Callback):
@@ -26,78 +27,40 @@ class TrainingProgress(Callback):
     state_key = "progress"
 
     def __init__(self, log: Callable[[str], None] = lambda line: None) -> None:
-        self._log = log
-        self._display: ProgressDisplay | None = None  # before training starts
-        self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes
-        self._started = self._tokens = 0.0
-        self._splits = 0
-        self._validated = -1  # the step of the last validation
-        self._peak: Callable[[], float] = lambda: 0.0
+        self._log, self._device = log, torch.device("cpu")
+        self._earlier: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes
+        self._started, self._tokens = time.monotonic(), 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        seconds = time.monotonic() - self._started if self._started else 0.0
         return {
-            "seconds": self._previous["seconds"] + seconds,
-            "tokens": self._previous["tokens"] + self._tokens,
-            "peak_mib": max(self._previous.get("peak_mib", 0.0), self._peak()),
+            "seconds": self._earlier["seconds"] + time.monotonic() - self._started,
+            "tokens": self._earlier["tokens"] + self._tokens,
+            "peak_mib": max(self._earlier.get("peak_mib", 0.0), peak_mib(self._device)),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._previous = state_dict
+        self._earlier = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._started, device = time.monotonic(), pl_module.device
-        reset_peak(device)
-        self._peak = lambda: peak_mib(device)
-        self._display = ProgressDisplay("training", trainer.max_steps, "steps", trainer.global_step)
+        self._started, self._device = time.monotonic(), pl_module.device
+        reset_peak(self._device)
+        self._lines = ProgressLines("training", trainer.max_steps, "steps", trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, _: int
     ) -> None:
         self._tokens += batch.tokens
-        if not self._display:
-            return
-        splits, self._splits = self._splits, pl_module.compute_gradients.splits  # type: ignore[assignment, union-attr]
-        if self._splits and not splits:
-            text = (
-                f"step {trainer.global_step}: memory ran out, so batches that are too large are computed in halves "
-                "(a lower train.batch_size or train.batch_tokens is faster)"
-            )
-            self._log(text)
-            print(text, flush=True)
-        if self._display.due():
-            loss = float(outputs["loss"])  # waits for the device, at most five times a second
-            self._display.update(trainer.global_step, f"loss {loss:.4f}, {self._speed():,.0f} tokens/s")
-
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, batch_idx: int, _: int = 0
-    ) -> None:
-        if self._display:
-            batches = int(sum(trainer.num_val_batches))
-            self._display.update(trainer.global_step, f"validation: batch {batch_idx + 1} of {batches}")
+        if self._lines.due():
+            loss = float(outputs["loss"])  # waits for the device
+            self._lines.update(trainer.global_step, f"loss {loss:.4f}, {self._speed():,.0f} tokens/s")
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._validated = trainer.global_step
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not self._display:
-            return
-        # the trainer keeps the metrics of the last validation, which may be of an earlier step
-        metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
-        shown = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in metrics.items())
-        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
+        shown = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in trainer.callback_metrics.items())
+        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {', '.join(shown)}")
 
     def _speed(self) -> float:
         """Target tokens per second."""
         return self._tokens / (time.monotonic() - self._started)
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self._display:
-            self._display.stop(trainer.global_step)
-
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        if self._display:
-            self._display.stop()
 
 
 class Checkpoints(Callback):

@@ -111,36 +111,23 @@ def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
     return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
 
 
-def resumable_checkpoint(folder: Path, run: str, best_needed: bool) -> dict[str, Any] | None:
+def resumable_checkpoint(folder: Path, run: str) -> dict[str, Any] | None:
     """Load the newest sound checkpoint of a run, which is `last.ckpt` afterwards; None if training has to start again.
 
-    A damaged checkpoint is reported on standard error, also with --quiet, and kept as `NAME.damaged`. With
-    `best_needed` the best checkpoint must be sound too. `UserError` for a checkpoint of another run.
+    A damaged checkpoint is reported on standard error, also with --quiet, and kept as `NAME.damaged`. `UserError` for a
+    checkpoint of another run.
     """
-    found = False
-    best = not best_needed or _load_sound(folder / BEST, run) is not None
-    for name in (LAST, PREVIOUS):
-        checkpoint = _load_sound(folder / name, run)
-        found = found or checkpoint is not None
-        if checkpoint and (best or checkpoint["callbacks"][STATE_KEY]["best"] == float("inf")):  # none was written
-            if name == PREVIOUS:
-                os.replace(folder / PREVIOUS, folder / LAST)
+    for path in filter(Path.exists, (folder / LAST, folder / PREVIOUS)):
+        try:
+            checkpoint = load_checkpoint(path, run)
+        except DamagedError:
+            kept = path.with_name(f"{path.name}.damaged")
+            os.replace(path, kept)
+            print(f"{path} is damaged and is not used (kept as {kept.name})", file=sys.stderr)
+        else:
+            os.replace(path, folder / LAST)
             return checkpoint
-    if found:
-        print(f"{folder / BEST} is needed and missing, so training starts again", file=sys.stderr)
     return None
-
-
-def _load_sound(path: Path, run: str) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        return load_checkpoint(path, run)
-    except DamagedError:
-        kept = path.with_name(f"{path.name}.damaged")
-        os.replace(path, kept)
-        print(f"{path} is damaged and is not used (kept as {kept.name})", file=sys.stderr)
-        return None
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path, run: str) -> None:

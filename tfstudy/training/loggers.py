@@ -1,52 +1,33 @@
-"""Loggers: the metrics file, and TensorBoard and W&B in `<run>/logs/<kind>`. None of them can stop a run."""
+"""Loggers: the metrics file, and TensorBoard and W&B in `<run>/logs/<kind>`."""
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities import rank_zero_only
 
 from tfstudy.config.schema import RunConfig
 from tfstudy.runs.store import HEADER
 from tfstudy.runs.writer import RunFolder
 
 
-class NamedLogger(Logger):
-    """A logger of metrics only: `config.yaml` has the settings."""
-
-    def __init__(self, name: str, version: str = "") -> None:
-        super().__init__()
-        self._name, self._version = name, version
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def version(self) -> str:
-        return self._version
-
-    def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """Do nothing."""
-
-
-class MetricsFile(NamedLogger):
+class MetricsFile(Logger):
     """A Lightning logger that appends rows `step,metric,value` to a file."""
 
+    name, version = "metrics", ""
+
     def __init__(self, path: Path) -> None:
-        super().__init__("metrics")
+        super().__init__()
         self._path = path
 
-    @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
         with self._path.open("a") as file:
             file.write(rows if file.tell() else f"{HEADER}\n{rows}")
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None:
+        """Do nothing: `config.yaml` has the settings."""
 
 
 class LogTarget(NamedTuple):
@@ -63,51 +44,13 @@ def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int)
 
     They start here, since that can take seconds, which would otherwise count as training.
     """
-    name, hyperparameters = "/".join(record.path.parts[-3:]), config.model_dump(mode="json")
-    targets = {kind: LogTarget(record.path / "logs" / kind, record.run, name, step) for kind in names}
-    return [GuardedLogger(kind, target, hyperparameters, record.log) for kind, target in targets.items()]
-
-
-class GuardedLogger(NamedLogger):
-    """A logger that is dropped with one line to `report` when it fails, in its start or in any method."""
-
-    def __init__(
-        self, kind: str, target: LogTarget, hyperparameters: dict[str, Any], report: Callable[[str], None]
-    ) -> None:
-        super().__init__(kind, target.run)
-        self._report = report
-        self._inner: Logger | None = None
-
-        def start() -> None:
-            target.folder.mkdir(parents=True, exist_ok=True)
-            self._inner = FACTORIES[kind](target)
-            self._inner.log_hyperparams(hyperparameters)
-
-        self._attempt(start)
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        self._call("log_metrics", dict(metrics), step)
-
-    def save(self) -> None:
-        self._call("save")
-
-    def finalize(self, status: str) -> None:
-        self._call("finalize", status)
-
-    def _call(self, method: str, *arguments: Any) -> None:
-        if self._inner:
-            self._attempt(partial(getattr(self._inner, method), *arguments))
-
-    def _attempt(self, call: Callable[[], None]) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # advice of a package to its own users
-                call()
-        except Exception as error:  # results do not depend on loggers
-            self._inner = None
-            text = " ".join(str(error).split())[:200]
-            with suppress(OSError):  # such as a full disk
-                self._report(f"logger {self.name} dropped, the run continues: {type(error).__name__}: {text}")
+    loggers = []
+    for kind in names:
+        target = LogTarget(record.path / "logs" / kind, record.run, "/".join(record.path.parts[-3:]), step)
+        target.folder.mkdir(parents=True, exist_ok=True)
+        loggers.append(FACTORIES[kind](target))
+        loggers[-1].log_hyperparams(config.model_dump(mode="json"))
+    return loggers
 
 
 def tensorboard(target: LogTarget) -> Logger:

@@ -1,10 +1,9 @@
-"""Memory: what is computed in halves where it runs out, and the highest use of this process. Imports no Lightning."""
+"""Memory: whether it ran out, batches within a budget, and the highest use of this process. Imports no Lightning."""
 
 import contextlib
-import re
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,38 +38,23 @@ def attempt(compute: Callable[[], T]) -> T | None:
     return None
 
 
-def in_memory(
-    compute: Callable[[Sequence[PaddedRows]], object],
-    micro_batch: Sequence[PaddedRows],
-    bytes_of: Callable[[Sequence[PaddedRows]], int],
-) -> None:
-    """Compute a micro-batch in parts of at most `BUDGET` bytes, in smaller ones where memory runs out."""
-    fits = row_count(micro_batch) < 2 or bytes_of(micro_batch) <= BUDGET
-    if not fits or attempt(lambda: (compute(micro_batch),)) is None:
-        for part in halves(micro_batch):
-            in_memory(compute, part, bytes_of)
-
-
-def halves(micro_batch: Sequence[PaddedRows]) -> tuple[Sequence[PaddedRows], Sequence[PaddedRows]]:
-    """Return a micro-batch as two with about half the rows each; `OutOfMemoryError` for a single row."""
-    rows = row_count(micro_batch)
-    if rows < 2:
-        size = " and ".join(f"{len(ids[0])}" for rectangle in micro_batch for ids in rectangle)
-        raise OutOfMemoryError(f"not enough memory for a single example (source and target of {size} tokens)")
-    first: list[PaddedRows] = []
-    second: list[PaddedRows] = []
+def within_budget(
+    micro_batch: Sequence[PaddedRows], bytes_of: Callable[[Sequence[PaddedRows]], int]
+) -> Iterator[Sequence[PaddedRows]]:
+    """Yield a micro-batch, halved until each part has at most `BUDGET` bytes or a single row."""
+    rows = sum(len(rectangle.source) for rectangle in micro_batch)
+    if rows < 2 or bytes_of(micro_batch) <= BUDGET:
+        yield micro_batch
+        return
     left = rows // 2
-    for rectangle in micro_batch:
-        here = min(left, len(rectangle.source))
-        left -= here
-        first += [PaddedRows(*(ids[:here] for ids in rectangle))] * bool(here)
-        second += [PaddedRows(*(ids[here:] for ids in rectangle))] * (here < len(rectangle.source))
-    return first, second
-
-
-def row_count(micro_batch: Sequence[PaddedRows]) -> int:
-    """Return the number of rows of all rectangles."""
-    return sum(len(rectangle.source) for rectangle in micro_batch)
+    halves: tuple[list[PaddedRows], list[PaddedRows]] = [], []
+    for source, target in micro_batch:
+        for half, part in zip(halves, (slice(left), slice(left, None)), strict=True):
+            if len(source[part]):
+                half.append(PaddedRows(source[part], target[part]))
+        left = max(0, left - len(source))
+    for half in halves:
+        yield from within_budget(half, bytes_of)
 
 
 def reset_peak(device: torch.device) -> None:
@@ -87,9 +71,7 @@ def peak_mib(device: torch.device) -> float:
     if device.type == "cuda":
         return round(torch.cuda.max_memory_allocated(device) / MIB, 1)
     try:
-        if found := re.search(r"^VmHWM:\s*(\d+) kB", STATUS.read_text(), re.MULTILINE):
-            return round(int(found[1]) * 1024 / MIB, 1)
-    except OSError:
-        pass
-    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MIB, 1)
+        kib = int(STATUS.read_text().partition("VmHWM:")[2].split()[0])
+    except (OSError, IndexError):  # no Linux
+        kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+    return round(kib / 1024, 1)

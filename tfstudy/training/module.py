@@ -13,7 +13,7 @@ from tfstudy.data.batching import DROPOUT, mix
 from tfstudy.data.encoding import Batch, micro_batch_count
 from tfstudy.models.base import Model
 from tfstudy.training.loss import TrainingLoss, ValidationMetric, logit_bytes, validate
-from tfstudy.training.memory import in_memory
+from tfstudy.training.memory import within_budget
 from tfstudy.training.step import Gradients, PlainGradients, ThreadedGradients, build_optimizer, learning_rate_factor
 
 
@@ -108,12 +108,9 @@ class Seq2Seq(LightningModule):
             raise DivergenceError(f"the training loss is {loss} at step {self.global_step}")
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        for part in batch.micro_batches:
-            in_memory(
-                lambda rows: self.validation.update(**validate(self.model, rows)),
-                part,
-                lambda rows: logit_bytes(rows, self._target_vocab),
-            )
+        for micro_batch in batch.micro_batches:
+            for part in within_budget(micro_batch, lambda rows: logit_bytes(rows, self._target_vocab)):
+                self.validation.update(**validate(self.model, part))
 
     def on_validation_epoch_end(self) -> None:
         metrics = {name: float(value) for name, value in self.validation.compute().items()}

@@ -17,7 +17,6 @@ from tfstudy.data.encoding import Batch
 from tfstudy.models.base import Model
 from tfstudy.models.dropout import dropout_seed
 from tfstudy.training.loss import MicroBatch, TrainingLoss
-from tfstudy.training.memory import attempt, halves
 
 Gradients = tuple[Tensor, ...]  # of the parameters, in their order
 
@@ -26,14 +25,12 @@ class PlainGradients:
     """Computes the loss of a batch, summed over target tokens, and its gradients: one micro-batch after the other.
 
     The gradients are added in order, and each micro-batch has its own dropout seed, so the sum does not depend on the
-    number of threads. A single micro-batch draws from torch's global generator. `splits` counts how often a micro-batch
-    was halved because memory ran out.
+    number of threads. A single micro-batch draws from torch's global generator.
     """
 
     def __init__(self, loss_of: TrainingLoss) -> None:
         self.loss_of = loss_of
         self.parameters = [p for p in loss_of.model.parameters() if p.requires_grad]
-        self.splits = 0
 
     def __call__(self, batch: Batch, seed: int, teacher_forcing: bool) -> tuple[Tensor, Gradients]:
         parts = batch.micro_batches
@@ -47,23 +44,11 @@ class PlainGradients:
         return map(compute, *arguments)
 
     def part(self, part: MicroBatch, seed: int | None, teacher_forcing: bool) -> tuple[Tensor, Gradients]:
-        """Return the loss and gradients of a micro-batch, in halves with seeds of their own if memory runs out.
-
-        Without a seed, dropout draws from torch's global generator.
-        """
-
-        def compute() -> tuple[Tensor, Gradients]:
-            with nullcontext() if seed is None else dropout_seed(seed):
-                loss = self.loss_of(part, teacher_forcing)
-                with torch.autocast(loss.device.type, enabled=False):
-                    return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)
-
-        if computed := attempt(compute):
-            return computed
-        parts = halves(part)
-        self.splits += 1
-        seeds = [None if seed is None else mix(seed, number) for number in range(len(parts))]
-        return total([self.part(half, own, teacher_forcing) for half, own in zip(parts, seeds, strict=True)])
+        """Return the loss and gradients of a micro-batch; without a seed, dropout draws from the global generator."""
+        with nullcontext() if seed is None else dropout_seed(seed):
+            loss = self.loss_of(part, teacher_forcing)
+            with torch.autocast(loss.device.type, enabled=False):
+                return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)
 
     def stop(self) -> None:
         """Do nothing: there are no threads."""

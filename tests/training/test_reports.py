@@ -1,8 +1,8 @@
-"""Loggers: what they receive, and that no failure of theirs changes a run."""
+"""What training reports: to loggers, in `train.log` and as lines of progress."""
 
 import csv
 import os
-import warnings
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,46 +14,36 @@ from lightning.pytorch.loggers import Logger
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
+from tests.training.small_training import trained
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.experiment import api
 from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.run import run
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training import loggers
+from tfstudy.training import loggers, progress
+from tfstudy.training.callbacks import TrainingProgress
 
 
 class Fake(Logger):
-    """Records all calls, and fails in the method `fails`."""
+    """Records all calls."""
 
     instances: ClassVar[list["Fake"]] = []
-    fails = ""
+    name, version = "fake", ""
 
     def __init__(self, target: loggers.LogTarget) -> None:
         super().__init__()
-        self.target, self.calls = target, []
+        self.target, self.metrics, self.hyperparameters, self.ends = target, [], {}, []
         Fake.instances.append(self)
-        self._called("__init__")
-
-    name, version = "fake", ""
-
-    def _called(self, method: str, *given) -> None:
-        self.calls.append((method, *given))
-        warnings.warn("advice to users of the package", UserWarning, stacklevel=2)
-        if method == self.fails:
-            raise RuntimeError(f"{method}:\n  no network")
 
     def log_hyperparams(self, params, *_, **__):
-        self._called("log_hyperparams", params)
+        self.hyperparameters = params
 
     def log_metrics(self, metrics, step=None):
-        self._called("log_metrics", step, metrics)
-
-    def save(self):
-        self._called("save")
+        self.metrics += [(step, name, value) for name, value in metrics.items()]
 
     def finalize(self, status):
-        self._called("finalize", status)
+        self.ends.append(status)
 
 
 @pytest.fixture(autouse=True)
@@ -72,52 +62,17 @@ def rows(path: Path) -> Iterator[tuple[int, str, float]]:
         yield from ((int(r["step"]), r["metric"], float(r["value"])) for r in csv.DictReader(file))
 
 
-def test_a_logger_gets_the_config_and_every_row_of_the_metrics_file():
-    assert tfstudy(*command(), "--logger", "fake") == 0
-    [fake] = Fake.instances
-    assert fake.calls[1][0] == "log_hyperparams"
-    assert fake.calls[1][1]["model"]["hidden"] == 16
-    logged = [(call[1], *row) for call in fake.calls if call[0] == "log_metrics" for row in call[2].items()]
-    assert logged == list(rows(folder()))
-    assert ("finalize", "success") in fake.calls
-    assert fake.target.folder == folder() / "logs" / "fake"
-    assert fake.target.run.startswith(folder().name[-8:])
-    assert len(fake.target.run) == 64
-    assert fake.target.step == 0
-
-
-@pytest.mark.parametrize("method", ["__init__", "log_metrics", "finalize"])
-def test_a_logger_that_fails_changes_no_number_and_leaves_one_line(method, undisturbed, monkeypatch):
-    monkeypatch.setattr(Fake, "fails", method)
+def test_a_logger_gets_the_config_and_every_row_and_a_resumed_run_continues_in_the_same_place(undisturbed):
+    killed([*command(), "--logger", "fake"], at_row(25))
     assert tfstudy(*command(), "--logger", "fake") == 0
     assert_same(folder(), undisturbed(command()))
     assert folder().name == undisturbed(command()).name, "a logger is no part of a run's identity"
-    lines = [line for line in (folder() / "train.log").read_text().splitlines() if "fake" in line]
-    assert lines == [f"logger fake dropped, the run continues: RuntimeError: {method}: no network"]
-
-
-def test_neither_a_full_disk_nor_a_folder_that_can_not_be_created_ends_a_run(tmp_path, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    (tmp_path / "file").touch()
-    reports = []
-    monkeypatch.setattr(Fake, "fails", "log_metrics")
-    for path, report in ((tmp_path / "file" / "fake", reports.append), (tmp_path / "logs", full)):
-        logger = loggers.GuardedLogger("fake", loggers.LogTarget(path, "0", "a/b/c", 0), {}, report)
-        logger.log_metrics({"loss": 1.0}, 5)
-        logger.finalize("success")
-        assert len(reports) == 1
-    assert [call[0] for call in Fake.instances[0].calls] == ["__init__", "log_hyperparams", "log_metrics"]
-
-
-def test_a_resumed_run_continues_in_the_same_place():
-    killed([*command(), "--logger", "fake"], at_row(25))
-    assert tfstudy(*command(), "--logger", "fake") == 0
     [fake] = Fake.instances
-    assert fake.target == (folder() / "logs" / "fake", RunFolder(folder(), "").result.run, fake.target.name, 20)
-    assert fake.target.name == "/".join(folder().parts[-3:])
-    assert [call[1] for call in fake.calls if call[0] == "log_metrics"] == [25, 30, 30, 35, 40, 40]
+    name = "/".join(folder().parts[-3:])
+    assert fake.target == (folder() / "logs" / "fake", RunFolder(folder(), "").result.run, name, 20)
+    assert fake.hyperparameters["model"]["hidden"] == 16
+    assert fake.metrics == [row for row in rows(folder()) if row[0] > 20]
+    assert fake.ends == ["success"]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +97,26 @@ def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(g
     assert not Path("results").exists()
 
 
+def test_a_line_of_progress_has_the_number_the_speed_and_the_time_left(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    lines = progress.ProgressLines("evaluate test", 3000, "examples")
+    for seconds, done, share in ((9, 900, 0.3), (1, 1024, 0.25)):  # the first is less than ten seconds
+        now[0] += seconds
+        lines.examples(done, share)
+    assert capsys.readouterr().out == "evaluate test: 1,024 of 3,000 examples, 102/s, 30 s left\n"
+
+
+def test_training_shows_its_progress_and_logs_its_validations(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    logged: list[str] = []
+    trained(callbacks=[TrainingProgress(logged.append)])
+    metrics = r"validation loss \d+\.\d{4}, .*validation exact match [\d.]+$"
+    for line, step in zip(logged, (2, 4), strict=True):
+        assert re.search(rf"^step {step}  [\d,]+ tokens/s  {metrics}", line)
+    assert re.search(r"training: 3 of 4 steps, loss \d\.\d{4}, [\d,]+ tokens/s, \d+ s left", capsys.readouterr().out)
+
+
 # The packages themselves, where they are installed
 
 
@@ -150,7 +125,6 @@ def logged_twice(kind: str) -> Path:
     pytest.importorskip(kind)
     killed([*command(), "--logger", kind], at_row(25))
     assert tfstudy(*command(), "--logger", kind) == 0
-    assert "dropped" not in (folder() / "train.log").read_text()
     return folder() / "logs" / kind
 
 
