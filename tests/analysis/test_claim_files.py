@@ -18,12 +18,11 @@ from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import matching, select_conditions
 from tfstudy.analysis.stats import fewest_values
 from tfstudy.cli import app
-from tfstudy.cli.bench import _request
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
-from tfstudy.performance.settings import Setting, config_of
+from tfstudy.performance.settings import Setting, config_of, parse_request
 
 ROOT = Path(__file__).parents[2]
 ALL = read_claims()
@@ -136,7 +135,7 @@ def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
     assert (program, name) == ("tfstudy", "bench")
     options = get_command(app).commands["bench"].make_context("bench", words).params
     names = ("arch", "vary", "measure", "variant", "settings", "repeats")
-    request = _request(*(options[name] for name in names))
+    request = parse_request(*(options[name] or [] for name in names))
     measured = {"tokens_per_second": request.timed, "memory": "memory" in request.measures}
     measured |= {"step_memory": measured["memory"]}
     for selector in (side for statement in one.statements for side in (statement.of, statement.over)):

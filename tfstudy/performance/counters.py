@@ -6,7 +6,7 @@ exactly on a CPU, and is what the allocator reports on CUDA.
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,10 +18,9 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 from tfstudy.performance.record import Flops
 
 aten = torch.ops.aten
-Shape = Sequence[int]
 
 
-def _recurrent(x: Shape, weights: Any, *more: Any, out_shape: Any = None, **_: Any) -> int:
+def _recurrent(x: Sequence[int], weights: Any, *more: Any, out_shape: Any = None, **_: Any) -> int:
     """Return the FLOPs of a recurrent layer: each matrix is multiplied with a vector at every position.
 
     For an LSTM from `d` to `h` units these are 2 (4 h d + 4 h h) = 8 h (d + h) at a position. cuDNN gets all directions
@@ -46,8 +45,7 @@ FORMULAS: Mapping[Any, Callable[..., int]] = {  # attention computes all pairs, 
         lambda gradient, q, k, v, *_, **__: sdpa_backward_flop_count(gradient, q, k, v)  # type: ignore[no-untyped-call]
     ),
 }
-PRODUCTS = ("bmm", "baddbmm")  # of two tensors of activations: scores, and weighted values
-FUSED = "scaled_dot_product"
+PRODUCTS = ("bmm", "baddbmm", "scaled_dot_product")  # of two tensors of activations: scores, and weighted values
 
 
 def count(work: Callable[[], object], model: nn.Module) -> Flops:
@@ -57,13 +55,13 @@ def count(work: Callable[[], object], model: nn.Module) -> Flops:
         for name, module in model.named_modules():
             counter.mod_tracker._known_modules[module] = f"model.{name}"
         work()
-    by_module = counter.get_flop_counts()
-    every = {str(op).rpartition(".")[2]: flops for op, flops in by_module.get("Global", {}).items()}
-    attention = sum(flops for op, flops in every.items() if op in PRODUCTS or FUSED in op)
-    inner = [name for name in by_module if "feedforward" in name.split(".")]
-    outermost = [name for name in inner if "feedforward" not in name.split(".")[:-1]]
-    feedforward = sum(sum(by_module[name].values()) for name in outermost or inner)
-    return Flops(sum(every.values()), attention, feedforward)
+    by_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
+    attention = sum(
+        flops for op, flops in counter.get_flop_counts().get("Global", {}).items()
+        if any(name in str(op) for name in PRODUCTS)
+    )  # fmt: skip
+    feedforward = sum(flops for name, flops in by_module.items() if name.endswith(".feedforward"))
+    return Flops(by_module.get("Global", 0), attention, feedforward)
 
 
 class LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -95,25 +93,21 @@ class LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _storages(tree: Any) -> Iterator[torch.UntypedStorage]:
-    for leaf in tree_iter(tree):
-        if isinstance(leaf, Tensor):
-            yield leaf.untyped_storage()
+    yield from (leaf.untyped_storage() for leaf in tree_iter(tree) if isinstance(leaf, Tensor))
 
 
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int:
     """Return the most bytes that tensors have at a time during `work`, beyond those that exist before."""
     if device.type == "cuda":
-        torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         work()
-        torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
     with LiveTensors() as live:
         work()
     return int(live.peak)
 
 
-def size_of(tensors: Iterator[Tensor]) -> int:
+def size_of(tensors: Iterable[Tensor]) -> int:
     """Return the bytes of tensors, each storage once."""
-    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}.values())
+    return sum({storage._cdata: storage.nbytes() for storage in _storages([*tensors])}.values())

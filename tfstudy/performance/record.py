@@ -1,6 +1,6 @@
-"""`bench.jsonl`: what `tfstudy bench` measured, one JSON object per line. Imports no torch.
+"""`bench.jsonl`: what `tfstudy bench` measured, a JSON object per line. Imports no torch.
 
-The file may come from somebody else, so the reader has bounds and checks of its own.
+The file may come from somebody else, so every field has bounds.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,12 @@ VARIANTS: dict[Variant, tuple[Work, ...]] = {  # and what each is a variant of
     "bf16": WORKS,
 }
 
-Text = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[A-Za-z0-9_ .,:;+()/@~=#-]*\Z")]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 Repeats = Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MAX_REPEATS)]
+Settings = dict[Text, bool | int | float | Text]
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     work: Work
     variant: Variant
     arch: Text
-    model: dict[Text, bool | int | float | Text]  # its settings
+    model: Settings
     parameters: Count
     length: Count  # tokens of every source and of every target
     width: Count
@@ -72,7 +73,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: Number | None = None  # peak bytes of tensors: parameters, states of the optimiser, and those of the step
     step_memory: Number | None = None  # the part of it that is allocated during a step
     flops: Flops | None = None
-    train: dict[Text, bool | int | float | Text] = {}  # empty: all have their default
+    train: Settings = {}  # empty: all have their default
 
     def __post_init__(self) -> None:
         """Refuse times that no ratio can be formed of: `ValueError`, also when they are read."""
@@ -80,24 +81,19 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the times are not of the same repeats")
 
     @property
-    def times(self) -> tuple[float, ...]:
-        """The times of a step by which speed is judged: CPU time on one CPU thread, else wall-clock time.
+    def clock(self) -> str:
+        """By which time speed is judged: CPU time on one CPU thread, which other processes hardly affect."""
+        return "CPU" if self.machine.accelerator == "cpu" and self.machine.threads == 1 else "wall-clock"
 
-        On one thread of an idle machine they are the same, but other processes hardly affect CPU time.
-        """
-        one_thread = self.machine.accelerator == "cpu" and self.machine.threads == 1
-        return self.cpu_seconds if one_thread else self.seconds
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times of a step by this clock, in seconds."""
+        return self.cpu_seconds if self.clock == "CPU" else self.seconds
 
     @property
     def tokens_per_second(self) -> list[float]:
         """Target tokens per second, for each repeat."""
         return [self.batch * self.length / seconds for seconds in self.times]
-
-    @property
-    def setting(self) -> tuple[object, ...]:
-        """What two variants of one measurement have in common."""
-        model = tuple(sorted(self.model.items()))
-        return self.machine.started, self.work, self.arch, self.length, self.width, self.batch, model
 
 
 def write_records(folder: Path, records: Sequence[Record]) -> None:
@@ -108,10 +104,8 @@ def write_records(folder: Path, records: Sequence[Record]) -> None:
 
 def check_free(folder: Path) -> None:
     """Raise `UserError` if records can't be written to the folder without replacing others."""
-    if (folder / NAME).exists():
-        raise UserError(f"{folder / NAME} exists; choose another folder with --out, or delete it")
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"--out must be a folder, but {quoted(folder)} is a file")
+    if folder.is_file() or (folder / NAME).exists():
+        raise UserError(f"--out must be a new folder, but {quoted(folder)} is a file, or has measurements")
 
 
 def read_records(folder: Path) -> list[Record]:
