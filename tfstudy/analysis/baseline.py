@@ -23,7 +23,6 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import BrokenError, read_plain
 
 MAX_BYTES = 64 << 20  # of a saved table
-MIN_SEEDS = 2  # of a test
 # unchanged: the whole interval lies within the tolerance
 STATES = WORSE, MISSING, UNTESTED, OPEN, BETTER, UNCHANGED = (
     "worse", "missing", "too few seeds", "open", "better", "unchanged",
@@ -91,7 +90,18 @@ def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance:
     """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested."""
     found = [_compare(row, rows) for row in baseline]
     q = q_values([one.difference.p if one.difference else math.nan for one in found])
-    outcomes = [_decided(one._replace(q=float(own)), tolerance) for one, own in zip(found, q, strict=True)]
+    outcomes = []
+    for one, own_q in zip(found, q, strict=True):
+        state, reason, total = one.state, one.reason, len(one.baseline.each_seed)
+        if one.difference and own_q < ALPHA and abs(one.difference.mean) > tolerance:
+            state = WORSE if one.difference.mean < 0 else BETTER
+        elif one.difference and -tolerance <= one.difference.low and one.difference.high <= tolerance:
+            state = UNCHANGED
+        if one.current and (missing := len(one.baseline.each_seed.keys() - one.current.keys())):
+            # a drop stays one if seeds are missing
+            count, state = (total - missing, WORSE) if state == WORSE else (missing, MISSING)
+            reason = f"{count} of the baseline's {total} seeds"
+        outcomes.append(one._replace(state=state, reason=reason, q=float(own_q)))
     if all(one.state in (MISSING, UNTESTED) for one in found):
         reasons = Counter(f"{one.state}: {one.reason}" for one in outcomes)
         listed = "; ".join(f"{reason} ({count} of {len(outcomes)} conditions)" for reason, count in reasons.items())
@@ -104,9 +114,8 @@ def _compare(row: BaselineRow, conditions: Sequence[Condition]) -> Outcome:
 
     Settings may differ from those of the baseline: they may be what changed the results.
     """
-    members = [one for one in conditions if all(getattr(one, key) == getattr(row, key) for key in NAMES)]
-    known = [one for one in members if (one.test, one.tag, one.value) == (row.test, row.tag, row.value)]
-    known = known or [one for one in members if not one.runs and (one.test, one.tag) == ("test", "")]  # all diverged
+    names = (*NAMES, "test", "tag", "value")
+    known = [one for one in conditions if all(getattr(one, key) == getattr(row, key) for key in names)]
     same = [one for one in known if row.experiment and one.experiment == row.experiment]
     named = [one for one in known if labels.text(one.settings, short=False) == row.settings]
     candidates = same or named or known
@@ -121,23 +130,8 @@ def _compare(row: BaselineRow, conditions: Sequence[Condition]) -> Outcome:
         return Outcome(row, MISSING, reason=f"{row.metric} was not measured")
     shared = sorted(current.keys() & row.each_seed.keys())
     ours, theirs = ([own[seed] for seed in shared] for own in (current, row.each_seed))
-    if len(shared) < MIN_SEEDS:
-        return Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
+    if len(shared) < 2:
+        return Outcome(row, UNTESTED, current, reason="a test needs 2")
     if ours == theirs:
         return Outcome(row, UNCHANGED, current)
     return Outcome(row, OPEN, current, compare(ours, theirs, True, 100 / max(row.examples, 1)))
-
-
-def _decided(outcome: Outcome, tolerance: float) -> Outcome:
-    """Return the outcome with its state, and the reason if it lacks seeds."""
-    found, total = outcome.difference, len(outcome.baseline.each_seed)
-    if found and outcome.q < ALPHA and abs(found.mean) > tolerance:
-        outcome = outcome._replace(state=WORSE if found.mean < 0 else BETTER)
-    elif found and -tolerance <= found.low and found.high <= tolerance:
-        outcome = outcome._replace(state=UNCHANGED)
-    missing = len(outcome.baseline.each_seed.keys() - outcome.current.keys())
-    if not missing or not outcome.current:
-        return outcome
-    if outcome.state == WORSE:  # a drop stays one if seeds are missing
-        return outcome._replace(reason=f"{total - missing} of the baseline's {total} seeds")
-    return outcome._replace(state=MISSING, reason=f"{missing} of the baseline's {total} seeds")

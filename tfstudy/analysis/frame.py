@@ -1,7 +1,6 @@
 """Read the finished runs of studies, as records and as one pandas frame.
 
-`run_rows(runs)` has a row for each run and test set. Conditions are groups of these (`tfstudy.analysis.summary`);
-comparisons, tables, claims and plots follow from them.
+Conditions are groups of records (`tfstudy.analysis.summary`); comparisons, tables, claims and plots follow from them.
 
 A run is left out, and reported with the reason, if it is not finished, a smoke run, a tuning trial, broken (unreadable,
 in another format, or with impossible values), mixed up (its folder, config and result belong to different runs), or
@@ -9,7 +8,7 @@ contradictory (another record of the same run has different results). Imports no
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +17,7 @@ from tfstudy.config.trees import flat_yaml, flatten
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
-from tfstudy.runs.schema import AnyEvent, Environment, Result
+from tfstudy.runs.schema import AnyEvent, Environment, Result, Slice, SplitScores
 from tfstudy.runs.store import environments_of, open_run, test_reads_of
 from tfstudy.runs.studyfile import packed_runs
 
@@ -91,14 +90,13 @@ class Study(NamedTuple):
 
     def left_out_notes(self, max_names: int = 3) -> list[str]:
         """Return a line for each reason, with the number of runs and the names of some."""
-        reasons: dict[str, list[str]] = {}
-        for path, reason in self.left_out:
-            reasons.setdefault(reason, []).append(str(path.relative_to(self.root)) if path != self.root else path.name)
         lines = []
-        for reason, names in reasons.items():
-            more = f" and {len(names) - max_names} more" if len(names) > max_names else ""
-            count = f"{len(names)} runs: " if len(names) > 1 else ""
-            lines.append(f"left out ({reason}): {count}{', '.join(names[:max_names])}{more}")
+        for reason in dict.fromkeys(reason for _, reason in self.left_out):
+            paths = [path for path, other in self.left_out if other == reason]
+            names = [str(path.relative_to(self.root)) if path != self.root else path.name for path in paths[:max_names]]
+            more = f" and {len(paths) - max_names} more" if len(paths) > max_names else ""
+            count = f"{len(paths)} runs: " if len(paths) > 1 else ""
+            lines.append(f"left out ({reason}): {count}{', '.join(names)}{more}")
         return lines
 
 
@@ -164,51 +162,6 @@ def read_finished_runs(root: Path) -> Study:
 # As a frame
 
 
-def run_rows(runs: Iterable[RunRecord], by: str = "") -> Iterator[dict[str, Any]]:
-    """Yield a row for each run, test set and value of the tag `by` that any run of its experiment was evaluated on.
-
-    Runs that diverged, or that lack a test set that others of their experiment have, have rows with `n` 0: nothing is
-    averaged without saying so. `metrics` has the metrics, `record` the `RunRecord`.
-    """
-    experiments: dict[str, list[RunRecord]] = {}
-    evaluated: dict[tuple[str, str, str], list[RunRecord]] = {}  # finished runs by task, split scheme and corpus
-    for run in runs:
-        r = run.result
-        experiments.setdefault(r.experiment, []).append(run)
-        if run.finished:
-            evaluated.setdefault((r.task, r.split, r.corpus), []).append(run)
-    for members in experiments.values():
-        r = members[0].result
-        finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
-        # an experiment whose runs all diverged has the test sets that other runs of its split scheme have
-        known = finished or evaluated.get((r.task, r.split, r.corpus), [])
-        places: dict[tuple[str, str, str], None] = {}  # role, test set and value of the tag
-        for run in known:
-            for name, scores in run.result.splits.items():
-                places |= {(scores.role, name, value): None for value in (scores.slices.get(by, {}) if by else [""])}
-        if not by and not any(role == "test" for role, *_ in places):
-            places["test", "test", ""] = None
-        for place in places:
-            yield from (_row(run, place, by) for run in (*finished, *(run for run in members if not run.finished)))
-
-
-def _row(run: RunRecord, place: tuple[str, str, str], by: str) -> dict[str, Any]:
-    r, (role, test, value) = run.result, place
-    whole = r.splits.get(test) if run.finished else None
-    scores = whole.slices.get(by, {}).get(value) if whole and by else whole
-    low, high = (scores and scores.exact_match_interval) or (math.nan, math.nan)
-    metrics = dict(scores.metrics) if scores and scores.n else {}
-    if whole and not by:
-        metrics |= {f"{name}_over_lengths": share for name, share in whole.mean_over_lengths.items()}
-    return {
-        "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),
-        "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": test, "role": role, "value": value,
-        "arch": r.arch, "preset": r.preset or DEFAULT, "seed": r.seed, "experiment": r.experiment,
-        "n": scores.n if scores else 0, "metrics": metrics, "low": low, "high": high, "parameters": r.parameters,
-        "train_seconds": r.train_seconds, "checkpoint": r.checkpoint, "device": r.device, "record": run,
-    }  # fmt: skip
-
-
 def as_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
     """Return rows as a frame, with texts as Python's: pandas' own can't hold the name of a folder in any encoding."""
     import pandas as pd
@@ -217,6 +170,12 @@ def as_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
     others = frame.columns[[not any(isinstance(value, str) for value in frame[name]) for name in frame]]
     frame[others] = frame[others].infer_objects()
     return frame
+
+
+def metrics_of(scores: Slice) -> dict[str, float]:
+    """Return what was measured, between 0 and 1, with means over lengths; nothing without examples."""
+    over_lengths = scores.mean_over_lengths if isinstance(scores, SplitScores) else {}
+    return dict(scores.metrics if scores.n else {}) | {f"{name}_over_lengths": v for name, v in over_lengths.items()}
 
 
 def results(
@@ -251,13 +210,20 @@ def results(
         one_of("role", role, ROLES)
     found = read_finished_runs(study_folder(study, results, several=True))
     rows, settings = [], []
-    for row in run_rows(run for run in found.runs if run.finished):
-        if row["role"] in roles and row["n"]:
-            flat: dict[str, Any] = {}
-            for key, value in row.items():  # metrics stand in the place of `metrics`
-                flat |= value if key == "metrics" else {key: value}
-            rows.append(flat)
-            settings.append({key: value for key, value in row["record"].config.items() if "." in key})
-    frame = pd.concat([as_frame(rows).drop(columns=["value", "record"], errors="ignore"), as_frame(settings)], axis=1)
+    for run in (run for run in found.runs if run.finished):
+        r = run.result
+        for test, scores in r.splits.items():
+            if scores.role not in roles or not scores.n:
+                continue
+            low, high = scores.exact_match_interval or (math.nan, math.nan)
+            rows.append({
+                "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),
+                "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": test, "role": scores.role,
+                "arch": r.arch, "preset": r.preset or DEFAULT, "seed": r.seed, "experiment": r.experiment,
+                "n": scores.n, **metrics_of(scores), "low": low, "high": high, "parameters": r.parameters,
+                "train_seconds": r.train_seconds, "checkpoint": r.checkpoint, "device": r.device,
+            })  # fmt: skip
+            settings.append({key: value for key, value in run.config.items() if "." in key})
+    frame = pd.concat([as_frame(rows), as_frame(settings)], axis=1)
     frame.attrs["left_out"] = {str(path): reason for path, reason in found.left_out}
     return frame

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import nctdtr, ndtr, stdtr, stdtrit
 
 LEVEL = 0.95  # of intervals
 ALPHA = 0.05  # expected share of false findings among all of a document
@@ -82,13 +83,10 @@ def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     nan if even the smallest and the largest value do not reach the level: with 5 values and 95 %, for example.
     """
     ordered, n = sorted(values), len(values)
-    if not n:
-        return Interval(math.nan, math.nan, math.nan, 0, ORDER_STATISTICS)
-    left_out, k = 0.0, 0
-    while k < (n + 1) // 2 and 1 - 2 * (left_out + math.comb(n, k) / 2**n) >= level:
-        left_out, k = left_out + math.comb(n, k) / 2**n, k + 1
+    coverage = (1 - 2 * sum(math.comb(n, i) for i in range(k)) / 2**n for k in range(1, (n + 1) // 2 + 1))
+    k = sum(one >= level for one in coverage)
     low, high = (ordered[k - 1], ordered[n - k]) if k else (math.nan, math.nan)
-    return Interval(median(ordered), low, high, n, ORDER_STATISTICS)
+    return Interval(median(ordered) if n else math.nan, low, high, n, ORDER_STATISTICS)
 
 
 def fewest_values(level: float = LEVEL) -> int:
@@ -98,7 +96,7 @@ def fewest_values(level: float = LEVEL) -> int:
 
 def log_fit(x: Values, y: Values) -> Fit:
     """Fit y on log10(x) by least squares, with Student's interval of the slope; nan ends with fewer than 3 points."""
-    from scipy import stats
+    from scipy import stats  # imports ten times as slowly as scipy.special
 
     fit = stats.linregress(np.log10(np.asarray(x, float)), np.asarray(y, float))
     half = t_quantile((1 + LEVEL) / 2, len(x) - 2) * float(fit.stderr) if len(x) > 2 else math.nan
@@ -107,16 +105,12 @@ def log_fit(x: Values, y: Values) -> Fit:
 
 
 def t_quantile(share: float, degrees: float) -> float:
-    """Return a quantile of Student's t distribution (`scipy.special` imports ten times as fast as `scipy.stats`)."""
-    from scipy.special import stdtrit
-
+    """Return a quantile of Student's t distribution."""
     return float(stdtrit(degrees, share))
 
 
 def two_sided_p(t: float, degrees: float) -> float:
     """Return the probability that Student's t is at least as far from 0."""
-    from scipy.special import stdtr
-
     return float(2 * stdtr(degrees, -abs(t)))
 
 
@@ -193,8 +187,6 @@ def sign_test(values: Values, bound: float) -> float:
 
 def score_test(share: float, n: int, bound: float) -> float:
     """Return the p value of a share of n against a bound, below .05 where Wilson's 95 % interval excludes it."""
-    from scipy.special import ndtr
-
     if not 0 < bound < 1:  # one success, or one failure, excludes such a bound
         return 1.0 if share == bound else 0.0
     return float(2 * ndtr(-abs(share - bound) / math.sqrt(bound * (1 - bound) / n)))
@@ -226,8 +218,6 @@ def seeds_needed(effect: float, paired: bool, alpha: float = ALPHA) -> int | Non
 
 def power_of_t(effect: float, n: int, paired: bool, alpha: float = ALPHA) -> float:
     """Return the power of a two-sided t test with n pairs, or n values per group (Cohen 1988, chapter 2)."""
-    from scipy.special import nctdtr
-
     degrees = n - 1 if paired else 2 * n - 2
     centre = min(30.0, effect * math.sqrt(n if paired else n / 2))  # scipy fails beyond 30, where the power is 1 anyway
     critical = t_quantile(1 - alpha / 2, degrees)

@@ -1,7 +1,7 @@
-"""Conditions and how they compare: frames made of `tfstudy.analysis.frame.run_rows`.
+"""Conditions and how they compare, as frames.
 
-A condition is all runs with the same configuration except the seed, evaluated on one test set: one row of a table, and
-a group of the rows of runs by experiment, test set and value of a tag. Every two conditions on the same examples,
+A condition is all runs with the same configuration except the seed, evaluated on one test set: one row of a table.
+Every two conditions on the same examples,
 with the same amount of training data, are compared over seeds. All comparisons of a study are one family of tests, so
 that its tables, figures and report, and the claims that compare two of its conditions, show the same q and interval.
 """
@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels, stats
-from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, run_rows
+from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, metrics_of
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import Difference, Interval
 from tfstudy.errors import one_of
@@ -47,52 +47,71 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
     `values` has each metric in percent by seed, with `diverged` (100 or 0) among them. Of the main metric (see
     `main_metrics`) there are `metric`, `each_seed`, and the `mean` with its 95 % interval `low`, `high` by the method
     `interval`. nan is what is unknown.
+
+    A condition whose runs all diverged has the test sets that other runs of its split scheme have.
     """
-    runs = list(runs)
-    first: dict[str, RunRecord] = {}  # of each experiment
+    experiments: dict[str, list[RunRecord]] = {}
     digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names
+    evaluated: dict[tuple[str, ...], list[RunRecord]] = {}  # finished runs by task, split scheme and corpus
     for run in runs:
         r = run.result
-        first.setdefault(r.experiment, run)
+        experiments.setdefault(r.experiment, []).append(run)
+        if run.finished:
+            evaluated.setdefault((r.task, r.split, r.corpus), []).append(run)
         for test, scores in r.splits.items():  # records of older code have no digest
             digests.setdefault((r.task, r.split, r.corpus, test), set()).update(filter(None, [scores.examples]))
     named: dict[tuple[str, ...], dict[str, RunRecord]] = {}
-    for hash_, run in first.items():
+    for hash_, (run, *_) in experiments.items():
         r = run.result
         named.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or DEFAULT), {})[hash_] = run
     settings = {hash_: one for own in named.values() for hash_, one in labels.distinguishing(own).items()}
-    names = {hash_: dict(zip(NAMES, names, strict=True)) for names, own in named.items() for hash_ in own}
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for one in run_rows(runs, by):
-        if one["role"] == "test":
-            groups.setdefault((one["experiment"], one["scored_on"], one["value"]), []).append(one)
-    rows = []
-    for (hash_, test, value), members in groups.items():
-        records, scored = [one["record"] for one in members], [one for one in members if one["n"]]
-        finished, r = [run for run in records if run.finished], first[hash_].result
-        examples = [run.result.splits[test].examples for run in finished if test in run.result.splits]
-        several = len(digests.get((r.task, r.split, r.corpus, test), ())) > 1
-        lengths = [run.result.lengths for run in finished if run.result.lengths] if test == "test" and not by else []
-        metrics = dict.fromkeys(name for one in members for name in one["metrics"])
-        row = names[hash_] | {
-            "test": test, "examples": next(filter(None, examples), "") if several else "",
-            "tag": by, "value": value, "settings": settings[hash_], "experiment": hash_,
-            "runs": finished, "diverged": [run for run in records if not run.finished], "study": records[0].study,
-            "config": first[hash_].config, "changed": first[hash_].changed,
-            "parameters": finished[0].result.parameters if finished else 0,
-            "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
-            "L90": length_threshold(lengths, "L90"), "L50": length_threshold(lengths, "L50"),
-            "count": max(one["n"] for one in members), "counts": {one["n"] for one in scored},
-            "wilson": (scored[0]["low"], scored[0]["high"]) if scored else None,
-            "values": {
-                name: {one["seed"]: 100 * one["metrics"][name] for one in members if name in one["metrics"]}
-                for name in metrics
-            } | {DIVERGED: {run.result.seed: 100.0 * (not run.finished) for run in records}},
-        }  # fmt: skip
-        rows.append(row | _labels(row))
+    names: dict[str, dict[str, Any]] = {
+        hash_: dict(zip(NAMES, key, strict=True)) for key, own in named.items() for hash_ in own
+    }
+    rows: list[dict[str, Any]] = []
+    for hash_, members in experiments.items():
+        first, r = members[0], members[0].result
+        finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
+        diverged = [run for run in members if not run.finished]
+        places = {  # test set and value of the tag
+            (test, value): None
+            for run in finished or evaluated.get((r.task, r.split, r.corpus), [])
+            for test, scores in run.result.splits.items()
+            if scores.role == "test"
+            for value in (scores.slices.get(by, {}) if by else [""])
+        }
+        for test, value in places or ({} if by else {("test", ""): None}):
+            whole = {run.result.seed: run.result.splits.get(test) for run in finished}
+            parts = {seed: one.slices.get(by, {}).get(value) if by else one for seed, one in whole.items() if one}
+            by_seed = {seed: part for seed, part in parts.items() if part and part.n}
+            metrics = {seed: metrics_of(part) for seed, part in by_seed.items()}
+            lengths = [run.result.lengths for run in finished if run.result.lengths and test == "test" and not by]
+            several = len(digests.get((r.task, r.split, r.corpus, test), ())) > 1
+            row = names[hash_] | {
+                "test": test, "examples": next((one.examples for one in whole.values() if one and one.examples), "")
+                if several else "",
+                "tag": by, "value": value, "settings": settings[hash_], "experiment": hash_, "runs": finished,
+                "diverged": diverged, "study": (finished or diverged)[0].study, "config": first.config,
+                "changed": first.changed, "parameters": finished[0].result.parameters if finished else 0,
+                "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
+                "L90": length_threshold(lengths, "L90"), "L50": length_threshold(lengths, "L50"),
+                "count": max((part.n for part in by_seed.values()), default=0),
+                "counts": {part.n for part in by_seed.values()},
+                "wilson": next((part.exact_match_interval for part in by_seed.values()), None),
+                "values": {
+                    name: {seed: 100 * own[name] for seed, own in metrics.items() if name in own}
+                    for name in dict.fromkeys(name for own in metrics.values() for name in own)
+                } | {DIVERGED: {run.result.seed: 100.0 * (not run.finished) for run in (*finished, *diverged)}},
+            }  # fmt: skip
+            rows.append(row | _labels(row))
     rows.sort(key=sort_key)
     main = main_metrics(rows, metric)
-    return as_frame(row | of_metric(row, main[row["task"]]) for row in rows)
+    for row in rows:
+        each_seed = row["values"].get(main[row["task"]], {})
+        mean, low, high, _, method = mean_interval(each_seed, main[row["task"]], row["wilson"])
+        row |= {"metric": main[row["task"]], "each_seed": each_seed}
+        row |= {"mean": mean, "low": low, "high": high, "interval": method}
+    return as_frame(rows)
 
 
 def rows_of(frame: "pd.DataFrame") -> list[Any]:
@@ -129,16 +148,15 @@ def length_threshold(lengths: Sequence[Lengths], name: str) -> str:
 
 
 def sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Order by split scheme, by the numbers in the names of test sets, by amount of training data, by architecture."""
-    numbers = tuple(map(int, re.findall(r"\d+", row["test"])))
+    """Order by split scheme, by the numbers in the names of test sets, by amount of training data, by architecture.
+
+    Values of a tag are ordered by their size, numbers before words.
+    """
+    numbers, value = tuple(map(int, re.findall(r"\d+", row["test"]))), row["value"]
+    size = (0, int(value), "") if value.isdecimal() else (1, 0, value)
     examples = (*(row[key] for key in ("task", "split", "corpus")), row["test"] != "test", numbers, row["test"])
     names = (row["arch"], row["preset"], labels.text(row["settings"], short=False))
-    return *examples, row["examples"], tag_value_key(row["value"]), row["amount"], *names
-
-
-def tag_value_key(value: str) -> tuple[int, int, str]:
-    """Order numbers by their size, before words."""
-    return (0, int(value), "") if value.isdecimal() else (1, 0, value)
+    return *examples, row["examples"], size, row["amount"], *names
 
 
 def main_metrics(rows: Iterable[Mapping[str, Any]], metric: str = "") -> dict[str, str]:
@@ -154,13 +172,6 @@ def main_metrics(rows: Iterable[Mapping[str, Any]], metric: str = "") -> dict[st
         if "bleu" in measured or row["task"] not in out:
             out[row["task"]] = "bleu" if "bleu" in measured else "exact_match"
     return dict.fromkeys(out, one_of("metric", metric, sorted(every))) if metric else out
-
-
-def of_metric(row: Mapping[str, Any], metric: str) -> dict[str, Any]:
-    """Return what a condition is by one metric, as columns: each seed's result, the mean and its interval."""
-    each_seed = row["values"].get(metric, {})
-    mean, low, high, _, method = mean_interval(each_seed, metric, row["wilson"])
-    return {"metric": metric, "each_seed": each_seed, "mean": mean, "low": low, "high": high, "interval": method}
 
 
 def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[float, float] | None = None) -> Interval:
@@ -223,28 +234,6 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     frame["significant"] = (frame["q"] < stats.ALPHA) & (frame["mean"].abs() >= SHOWN)
     frame["level"] = stats.ALPHA * max(1, (frame["q"] < stats.ALPHA).sum()) / max(1, frame["tested"].sum())
     return frame
-
-
-def contrasts(
-    conditions: "pd.DataFrame", pairs: "pd.DataFrame", named: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Return the comparisons of a contrast's first condition with its second one, both given by settings.
-
-    They were named before the runs, and are a family of their own: q is p adjusted for their number.
-    """
-    rows = rows_of(conditions)
-    settings = [(row.config | {key: getattr(row, key) for key in NAMES}).items() for row in rows]
-    found = {
-        one.Index: {
-            "first": rows[one.first].label, "second": rows[one.second].label, "test_set": rows[one.first].split_label,
-            "difference": one.mean, "low": one.low, "high": one.high, "p": one.p,
-        }
-        for pair in rows_of(pairs)
-        for one in (pair, swapped(pair))
-        if any(a.items() <= settings[one.first] and b.items() <= settings[one.second] for a, b in named)
-    }  # fmt: skip
-    q = stats.q_values([one["p"] for one in found.values()])
-    return [one | {"q": float(own)} for one, own in zip(found.values(), q, strict=True)]
 
 
 def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,6 @@
 """Run grids, and what a study has left, in batches of jobs. Imported by `tfstudy grid` when it runs."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from tfstudy.cli.output import print_listing
@@ -9,7 +8,6 @@ from tfstudy.config.presets import differences
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
-from tfstudy.grids.expand import contrasts_of
 from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.batch import (
     Batch,
@@ -27,20 +25,20 @@ from tfstudy.report.grids import BatchProgress, batch_notes, forecast
 from tfstudy.report.markup import plural
 from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
-from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, read_plan, study_runs
+from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, study_runs
 
 
 def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> int:
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
     with running(settings) as executor:
-        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke), contrasts_of(grid))
+        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke))
         return run_batch(batch, executor)
 
 
 def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> None:
     """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
     slurm = Slurm(settings)
-    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke), contrasts_of(grid))
+    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke))
     for note in batch_notes(batch):
         print(note)
     if not (pending := batch.pending):
@@ -55,14 +53,12 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
     )
 
 
-def _recorded(batch: Batch, contrasts: Sequence[tuple[Tree, Tree]]) -> Batch:
+def _recorded(batch: Batch) -> Batch:
     """Return the jobs of a grid after their runs in other studies are copied and their plan is saved."""
     if copied := copy_finished(batch.pending):
         root = batch.jobs[0].study.parent
         print(f"{plural(len(copied), 'finished run')} copied from other studies in {root}", flush=True)
-    save_plan(batch.jobs, contrasts)
-    if batch.jobs and (late := sum(pair not in read_plan(batch.jobs[0].study).contrasts for pair in contrasts)):
-        print(f"{plural(late, 'contrast')} not recorded: a run had finished before", flush=True)
+    save_plan(batch.jobs)
     return batch
 
 

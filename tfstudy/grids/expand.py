@@ -132,23 +132,13 @@ def matches(point: Point, selector: Point) -> bool:
     )
 
 
-def contrasts_of(grid: Tree) -> list[tuple[Tree, Tree]]:
-    """Return the pairs of conditions that a grid names, each by its settings."""
-    sides = [[flatten(side) for side in pair] for pair in grid.get("contrasts") or []]
-    return [({k: as_number(v) for k, v in a.items()}, {k: as_number(v) for k, v in b.items()}) for a, b in sides]
-
-
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
-    """`UserError` for a key of `exclude`, `when` or `contrasts` that no run has, and for a contrast without runs."""
+    """`UserError` for a key of `exclude` or `when` that no run has."""
     keys = dict.fromkeys(["seed", *(key for point in points for key in point)])
-    sides = [side for pair in grid.get("contrasts") or [] for side in pair]
     parts = [*(grid.get("exclude") or []), *(part.get("when") or {} for part in grid.get("per") or [])]
-    for selector in (*parts, *sides):
+    for selector in parts:
         for key in flatten(selector):
-            one_of("key", key, keys, "exclude, when and contrasts")
-    for side in sides:
-        if not any(matches(point, side) for point in points):
-            raise UserError(f"contrasts: no run of the grid has {quoted(side)}")
+            one_of("key", key, keys, "exclude and when")
 
 
 def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:

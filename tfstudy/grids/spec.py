@@ -16,7 +16,6 @@ It is a mapping, such as a file of `configs/grids/`:
         seeds: 0-11
     exclude: [{arch: cnn, data.split: length}]         combinations to leave out
     seeds: 0-4                                         or a number, or a list
-    contrasts: [[{arch: lstm}, {arch: transformer}]]   pairs of conditions: a small family of tests of their own
     smoke: false                                       true: every run is a quick check, kept out of the results
     tiers: {quick: {seeds: 0}}                         what `--tier quick` changes
 """
@@ -33,7 +32,7 @@ from tfstudy.errors import UserError, one_of, quoted
 
 KEYS = {  # with the type that each must have
     "about": object, "base": dict, "axes": dict, "per": list, "exclude": list, "seeds": object, "smoke": bool,
-    "tiers": dict, "differences": dict, "contrasts": list,
+    "tiers": dict, "differences": dict,
 }  # fmt: skip
 PER_KEYS = {"when": dict, "base": dict, "axes": dict, "seeds": object}
 KINDS = {dict: "keys with values", list: "a list", bool: "true or false"}
@@ -144,10 +143,6 @@ def _problems(grid: Tree) -> Iterator[str]:
                 yield f"'{key}' must be {KINDS[dict]}, but is {quoted(part)}"
             elif key == "per":
                 yield from _wrong(part, PER_KEYS, "per")
-    contrasts = grid.get("contrasts")
-    for pair in contrasts if isinstance(contrasts, list) else []:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(side, dict) and side for side in pair):
-            yield f"each of 'contrasts' must be a list of two conditions with keys and values, but is {quoted(pair)}"
     tiers = grid.get("tiers")
     named = {f"tiers.{name}": part for name, part in tiers.items()} if isinstance(tiers, dict) else {}
     yield from _wrong(named, dict.fromkeys(named, dict), "tiers")

@@ -96,18 +96,17 @@ def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -
     ]
 
 
-def save_plan(jobs: Sequence[Job], contrasts: Sequence[tuple[Tree, Tree]] = ()) -> None:
+def save_plan(jobs: Sequence[Job]) -> None:
     """Write the planned runs into the study's folder, so that those that have not started are shown and can be resumed.
 
-    A plan of the same configs is replaced: after a change of code its runs have other names. Contrasts are recorded
-    only while no run has finished. `UserError` if the folder can't be written.
+    A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
+    can't be written.
     """
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
-    named = read_plan(jobs[0].study).contrasts if any(job.finished for job in jobs) else contrasts
     presets = {job.name: job.options.preset for job in jobs}
-    saved = Plan(presets, {job.name: job.config for job in jobs}, list(named))
+    saved = Plan(presets, {job.name: job.config for job in jobs})
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)

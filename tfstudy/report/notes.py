@@ -1,15 +1,15 @@
 """The notes under a table: what its numbers are, how they were tested, how the runs were trained and evaluated."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.labels import Condition, preset_text
 from tfstudy.analysis.published import SIGN_NOTE, Quotation
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.grids.fairness import Contender, unequal_terms
-from tfstudy.report.markup import count_range, plural, q_equals, several, with_interval
+from tfstudy.report.markup import count_range, plural, several
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import SplitScores
 
@@ -75,13 +75,6 @@ def table_notes(
     }  # fmt: skip
     notes = [Note(kind, text) for kind, texts in kinds.items() for text in texts]
     return [*notes, *_terms(rows), *_runs(runs, rows), *(Note(LEFT_OUT, text) for text in study.left_out_notes())]
-
-
-def contrast_note(one: Mapping[str, Any]) -> str:
-    """Return the line of a row of `summary.contrasts`."""
-    measured = with_interval(one["difference"], one["low"], one["high"], "+")
-    names = f"{one['first']} minus {one['second']} on {one['test_set']}"
-    return f"contrast named before the runs: {names}: {measured} ({q_equals(one['q'])} among the contrasts)"
 
 
 def first_notes(first: str, notes: Sequence[Note], quoted: Sequence[Quotation]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.analysis import labels, summary
+from tfstudy.analysis import labels
 from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import Quotation, beside, papers
@@ -25,12 +25,11 @@ from tfstudy.report.markup import (
     plural,
     with_interval,
 )
-from tfstudy.report.notes import Note, contrast_note, first_note, first_notes, sign_notes, table_notes
+from tfstudy.report.notes import Note, first_note, first_notes, sign_notes, table_notes
 from tfstudy.report.render import Cells, render, show, text_width
 from tfstudy.report.wide import aligned, quoted_texts, run_count, wide
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
-from tfstudy.runs.status import read_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +71,6 @@ class Table(NamedTuple):
     baseline: str
     columns: Sequence[str] = ()  # the keys of those that were asked for
     notes: Sequence[Note] = ()
-    contrasts: Sequence[dict[str, Any]] = ()  # see `summary.contrasts`
 
 
 def read_table(study: Path, by: str = "", metric: str = "", baseline: str = "", columns: str = "") -> Table:
@@ -111,7 +109,7 @@ def build_table(study: Study, found: "pd.DataFrame", baseline: str = "", columns
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("baseline", f"{text}examples and amount of training data"))
-    return table._replace(notes=notes, contrasts=summary.contrasts(found, compared, read_plan(study.root).contrasts))
+    return table._replace(notes=notes)
 
 
 def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:
@@ -244,7 +242,7 @@ def _figure(one: Quotation) -> dict[str, Any]:
 def to_json(table: Table) -> str:
     """Return all values, the folder of each run, and the notes."""
     tree = {"baseline": table.baseline or None, "rows": values(table), "notes": [note.text for note in table.notes]}
-    return json_text(tree | ({"contrasts": table.contrasts} if table.contrasts else {}))
+    return json_text(tree)
 
 
 def to_csv(table: Table) -> str:
@@ -289,10 +287,10 @@ def about(table: Table) -> str:
 
 def shown_notes(table: Table, all_of_them: bool) -> list[str]:
     """Return the notes of a table as texts: all, or those that a reader needs first."""
-    named, published = [contrast_note(one) for one in table.contrasts], quotations(table)
+    published = quotations(table)
     if not all_of_them:
-        return [*first_notes(about(table), table.notes, published), *named]
-    return [*named, *sign_notes(published), *(note.text for note in table.notes)]
+        return first_notes(about(table), table.notes, published)
+    return [*sign_notes(published), *(note.text for note in table.notes)]
 
 
 class StudyTable:

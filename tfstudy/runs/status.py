@@ -31,7 +31,6 @@ class Plan(msgspec.Struct):
 
     runs: dict[str, str]  # presets
     configs: dict[str, dict[str, Any]] = {}
-    contrasts: list[tuple[dict[str, Any], dict[str, Any]]] = []  # that its file named before a run had finished
 
 
 PLAN = msgspec.json.Decoder(Plan)
@@ -69,8 +68,7 @@ def read_plan(study: Path) -> Plan:
         with suppress(OSError, BrokenError, *UNREADABLE):
             own = (study / name).exists()
             found = PLAN.decode(read_file(study / name, MAX_PLAN) if own else packed[name].read(name, MAX_PLAN))
-            new = [pair for pair in found.contrasts if pair not in plan.contrasts]
-            plan = Plan(plan.runs | found.runs, plan.configs | found.configs, plan.contrasts + new)
+            plan = Plan(plan.runs | found.runs, plan.configs | found.configs)
     return plan
 
 

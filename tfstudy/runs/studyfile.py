@@ -20,7 +20,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import RUN, BrokenError, is_archived, open_file, read_plain
 
-PLANS = ".plans"  # the folder of a study with the runs and contrasts that its grids planned
+PLANS = ".plans"  # the folder of a study with the runs that its grids planned
 PLAN = re.compile(rf"{re.escape(PLANS)}/[0-9a-f]{{8}}\.json")
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
 MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
