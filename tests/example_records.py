@@ -9,8 +9,7 @@ import msgspec
 
 from tfstudy.runs.files import digest_of, sealed
 from tfstudy.runs.schema import FORMAT, Environment, ReadTest, Started
-from tfstudy.runs.store import DIGESTED, EVENTS, open_run
-from tfstudy.runs.writer import add_events
+from tfstudy.runs.store import DIGESTED, EVENTS, add_events, open_run
 
 
 def result(seed=0, exact=0.5, **more):

@@ -18,7 +18,7 @@ from tfstudy.launchers.batch import jobs_of, save_plan
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import RUN, utc_now
 from tfstudy.runs.schema import FORMAT, Environment, ReadTest, Started
-from tfstudy.runs.writer import add_events, write_failure
+from tfstudy.runs.store import add_events, write_failure
 
 CONFIG: dict[str, Any] = {
     "task": "copying",

@@ -15,7 +15,7 @@ from tfstudy.config.presets import all_presets, preset
 from tfstudy.errors import UserError
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, perform
-from tfstudy.runs.store import read_environments
+from tfstudy.runs.store import open_run
 from tfstudy.tasks.base import Task
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
@@ -193,7 +193,7 @@ def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_pa
 
 
 def test_a_run_records_the_digest_of_its_plugin_and_without_it_is_unknown_and_not_outdated(mine, run, capsys):
-    [entry] = read_environments(run)
+    [entry] = open_run(run).environments
     assert len(entry.syntax_trees["plug-in task mine"]) == 16
     (mine.parent / "new").mkdir()
     changed = write(mine.parent / "new", "mine", LETTERS.replace("One letter", "1 letter"))
@@ -214,7 +214,7 @@ def test_a_run_records_the_digest_of_its_plugin_and_without_it_is_unknown_and_no
 
 def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsys):
     write(tmp_path, "payload", "open('ran', 'w')")
-    entry = msgspec.to_builtins(read_environments(run)[0])
+    entry = msgspec.to_builtins(open_run(run).environments[0])
     entry["arguments"] = ["--plugin", str(tmp_path / "payload.py"), *RUN]
     entry["syntax_trees"] |= {f"plug-in task {name}": "0" * 16 for name in ("payload", str(tmp_path / "payload.py"))}
     config = (run / "config.yaml").read_text()

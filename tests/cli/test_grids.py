@@ -13,7 +13,7 @@ from tests.example_study import finish_run, planned, start_run
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
 from tfstudy.runs.status import study_runs
-from tfstudy.runs.store import failure_of, open_run
+from tfstudy.runs.store import open_run
 
 SETTINGS = {"data.train_examples": 200, "model.dim": 16, "train.steps": 10, "train.validation_interval": 10,
             "train.log_interval": 5, "eval.max_examples": 20}  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_failed_run_is_named_and_the_others_run(capfd):
     out, err = capfd.readouterr()
     assert f"failed: {broken}" in err
     assert "[2/2]" in out
-    assert failure_of(open_run(broken)).reason == "exit code 1"
+    assert open_run(broken).failure.reason == "exit code 1"
     assert len(list(Path().glob("results/runs/*/*/s0*/result.json"))) == 1
 
 

@@ -13,7 +13,7 @@ from tests.commands import tfstudy
 from tfstudy import load
 from tfstudy.runs.measurement_record import read_measurement, saved_instruments
 from tfstudy.runs.schema import ReadTest
-from tfstudy.runs.store import open_run, read_predictions, read_test_reads
+from tfstudy.runs.store import open_run, read_predictions
 
 TINY = {
     "model.dim": 16, "model.hidden": 16, "train.steps": 10, "train.warmup_steps": 2, "train.validation_interval": 10,
@@ -139,7 +139,7 @@ def test_evaluate_repeats_the_numbers_with_other_settings_too_and_counts_each_re
     words = [line.split() for line in capsys.readouterr().out.splitlines()]
     [test] = [number for number, row in enumerate(words) if row[:1] == ["test"]]
     assert [words[test][1], words[test + 1][0]] == ["all", "5"], "a row for each value of the tag"
-    assert read_test_reads(run) == {"test": 1}
+    assert open_run(run).test_reads == {"test": 1}
     recorded = json.loads((run / "result.json").read_text())["splits"]
 
     def evaluated(*settings: str, test_set: str = "validation") -> dict:
@@ -154,7 +154,7 @@ def test_evaluate_repeats_the_numbers_with_other_settings_too_and_counts_each_re
     assert beam["splits"]["validation"]["metrics"] == recorded["validation"]["metrics"], "one hypothesis"
     assert evaluated("decode.max_length=500")["generation_limit"] == {"per_source_token": 0.0, "constant": 500}
     assert {path: path.read_bytes() for path in before} == before
-    assert read_test_reads(run) == {"test": 2}, "reading the validation split is not counted"
+    assert open_run(run).test_reads == {"test": 2}, "reading the validation split is not counted"
     assert [event.reason for event in open_run(run).events if isinstance(event, ReadTest)] == ["run", "evaluate"]
 
 
@@ -171,7 +171,7 @@ def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(
         error = capsys.readouterr().err
         assert all(fact in error for fact in facts), words
         assert error.count("\n") == 1
-    assert read_test_reads(run) == {"test": 1}
+    assert open_run(run).test_reads == {"test": 1}
 
 
 # Attention and other measurements
@@ -179,7 +179,7 @@ def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(
 
 def test_attention_shows_the_most_attended_source_token_of_each_output_token(finished, capsys):
     run = finished("transformer")
-    reads = read_test_reads(run)
+    reads = open_run(run).test_reads
     assert tfstudy("measure", run, "attention", "a b", "--set", "target=b a") == 0
     title, head, *rows = capsys.readouterr().out.splitlines()
     assert title == "cross attention: the largest weight of each token, mean over heads"
@@ -188,7 +188,7 @@ def test_attention_shows_the_most_attended_source_token_of_each_output_token(fin
     weights = package.load(run).attention("a b", "b a").weights["cross"][0].mean(0)[0]
     best = int(weights.argmax())
     assert rows[0].split()[2:5] == [f"{weights[best]:.2f}", str(best + 1), ["a", "b", "<eos>"][best]]
-    assert read_test_reads(run) == reads
+    assert open_run(run).test_reads == reads
 
 
 def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_out(finished, capsys):
@@ -211,11 +211,11 @@ def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_o
 
 def test_measurements_are_one_json_document_and_reading_a_test_set_is_counted(finished, capsys):
     run = finished()
-    before = read_test_reads(run).get("test", 0)
+    before = open_run(run).test_reads.get("test", 0)
     assert tfstudy("measure", run, "entropy", "--set", "split=test", *FEW, "--format", "json") == 0
     [found] = json.loads(capsys.readouterr().out)
     assert (found["instrument"], found["settings"]) == ("entropy", {"split": "test", "examples": 6})
-    assert read_test_reads(run)["test"] == before + 1
+    assert open_run(run).test_reads["test"] == before + 1
     assert saved_instruments(run) == []
     again = package.load(run).measure("entropy", save=True, split="test", examples=6)
     assert again.columns == found["columns"]

@@ -15,7 +15,7 @@ from tfstudy.report.status import seconds_left
 from tfstudy.report.status import status as listing
 from tfstudy.runs.find import find_run
 from tfstudy.runs.status import read_plan, run_status, study_runs
-from tfstudy.runs.writer import write_failure
+from tfstudy.runs.store import open_run, write_failure
 
 
 def status(name: str = "") -> list[str]:
@@ -39,10 +39,10 @@ def test_a_result_comes_before_a_lock_and_a_lock_before_a_failure():
     job, other = planned("0-1")
     write_failure(start_run(job), "hung", 1)
     with running_elsewhere(Path(job.path)):
-        assert run_status(Path(job.path)).state == "running"
+        assert run_status(open_run(Path(job.path))).state == "running"
     start_run(other)
     with running_elsewhere(finish_run(Path(other.path))):  # such as one that is evaluated again
-        assert run_status(Path(other.path)).state == "finished"
+        assert run_status(open_run(Path(other.path))).state == "finished"
 
 
 def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfstudy.launchers.local import MultiProcessService
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.store import read_environments, read_result
+from tfstudy.runs.store import open_run, read_result
 
 
 def tfstudy(*words: str) -> None:
@@ -31,7 +31,7 @@ def test_the_multi_process_service_starts_and_stops_or_is_not_used():
 def test_a_run_is_graphed_and_says_so():
     tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--execution", "graphed", "--results", "r")
     [path] = find_runs(Path("r-smoke"))
-    assert read_environments(path)[-1].execution == "graphed"
+    assert open_run(path).environments[-1].execution == "graphed"
     assert read_result(path).device == "cuda"
 
 

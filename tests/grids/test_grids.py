@@ -21,7 +21,7 @@ from tfstudy.grids.spec import (
     with_tier,
 )
 from tfstudy.launchers import ExecutorSettings
-from tfstudy.runs.writer import run_folder
+from tfstudy.runs.store import run_folder
 from tfstudy.tasks.base import fingerprint
 
 COPYING = {"base": {"task": "copying", "data": {"train_examples": 200}}}

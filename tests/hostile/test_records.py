@@ -148,8 +148,8 @@ def link(name: str, target: str = "outside") -> Callable[[Path], object]:
 
 
 def deep_slices(run: Path) -> None:
-    body = (run / "result.json").read_bytes().rpartition(SEAL)[0] + b',"more":{"a":' + DEEP
-    (run / "result.json").write_bytes(body + SEAL + digest_of(body).encode() + b'"}\n')
+    body = (run / "result.json").read_bytes().rpartition(SEAL[0])[0] + b',"more":{"a":' + DEEP
+    (run / "result.json").write_bytes(body + SEAL[0] + digest_of(body).encode() + SEAL[1])
 
 
 BOMB = ['{"source":"a","target":"a","prediction":"a"}'] * 99_999

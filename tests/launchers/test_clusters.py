@@ -22,7 +22,7 @@ import pytest
 
 from tests.example_jobs import digests, process_of
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.store import failure_of, open_run
+from tfstudy.runs.store import open_run
 
 pytestmark = pytest.mark.slow
 needs_ray = pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed: make engines")
@@ -258,7 +258,7 @@ def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_mac
     assert resumed(lost)
     assert digests(tmp_path) == local()
     assert_no_run_is_left(tmp_path)
-    assert not [path for path in find_runs(tmp_path) if failure_of(open_run(path))], "neither is a failure of a run"
+    assert not [path for path in find_runs(tmp_path) if open_run(path).failure], "neither is a failure of a run"
 
 
 def test_a_second_submission_does_no_harm(cluster, local, tmp_path):

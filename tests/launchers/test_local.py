@@ -20,7 +20,7 @@ from tfstudy.launchers.local import Local, MultiProcessService, local
 from tfstudy.launchers.processes import execute, without_cluster
 from tfstudy.launchers.supervisor import RETRYING, supervise
 from tfstudy.runs.files import is_locked
-from tfstudy.runs.store import failure_of, open_run
+from tfstudy.runs.store import open_run
 
 JOB = Job("results/s/copying-copy/lstm/s0-12345678", {})
 TWO = {**COPYING, "seeds": "0-1"}
@@ -64,7 +64,7 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
     stopper.join()
     assert any(processes)
     assert not any(is_locked(Path(job.path)) for job in jobs)
-    assert not any(failure_of(open_run(Path(job.path))) for job in jobs), "an interrupted run has not failed"
+    assert not any(open_run(Path(job.path)).failure for job in jobs), "an interrupted run has not failed"
 
 
 def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):

@@ -15,7 +15,7 @@ from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import slurm
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.slurm import Work, check_private, parameters
-from tfstudy.runs.store import failure_of, open_run
+from tfstudy.runs.store import open_run
 
 GRID = ("grid", "--task", "copying", "--arch", "lstm", "--seed", "0-2", "--accelerator", "cpu")
 SLURM = (*GRID, "--launcher", "slurm")
@@ -116,6 +116,6 @@ def test_a_run_that_fails_is_retried_once_in_its_job_and_then_says_why_in_its_fo
     with pytest.raises(SystemExit, match=f"s0-12345678 failed: {reason}") if reason else contextlib.nullcontext():
         Work(job, ".")()
     signal.signal(signal.SIGTERM, handler)
-    failure = failure_of(open_run(Path(job.path)))
+    failure = open_run(Path(job.path)).failure
     assert (failure and failure.reason, failure.attempts if failure else 0) == (reason, attempts)
     assert len(codes) == left

@@ -10,7 +10,7 @@ from tests.example_study import finish_run
 from tfstudy.launchers import Executor, JobExit, supervisor
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.supervisor import supervise
-from tfstudy.runs.store import failure_of, open_run
+from tfstudy.runs.store import open_run
 
 
 class FakeExecutor(Executor):
@@ -70,7 +70,7 @@ def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
     summary = supervise(jobs, FakeExecutor({"b": [FAILED, -11]}))
     assert names(summary.finished) == list("acd")
     assert summary.failed == {jobs[1].path: "ended by signal 11"}
-    note = failure_of(open_run(Path(jobs[1].path)))
+    note = open_run(Path(jobs[1].path)).failure
     assert (note.reason, note.attempts) == ("ended by signal 11", 2)
     assert note.log == ["step 1", "Traceback", "ValueError: no"]
 

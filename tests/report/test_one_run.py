@@ -16,8 +16,7 @@ from tfstudy.report.markup import MINUS
 from tfstudy.report.run_changes import changes
 from tfstudy.report.run_summary import listing
 from tfstudy.runs.schema import Result
-from tfstudy.runs.store import read_environments
-from tfstudy.runs.writer import write_failure
+from tfstudy.runs.store import open_run, write_failure
 
 SETTINGS = ["data.train_examples=60", "data.eval_examples=10", "train.steps=2", "train.warmup_steps=1"]
 
@@ -50,7 +49,7 @@ def why(path: Path) -> str:
 
 
 def edit_record(path: Path, change: Callable[[dict], object]) -> None:
-    entries = [msgspec.to_builtins(entry) for entry in read_environments(path)]
+    entries = [msgspec.to_builtins(entry) for entry in open_run(path).environments]
     change(entries[-1])
     set_environments(path, *entries)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.example_study import finish_run
 from tfstudy.errors import UserError
 from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
-from tfstudy.runs.writer import archive
+from tfstudy.runs.store import archive
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from tfstudy.config.trees import merge
 from tfstudy.runs.environment import environment
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import Identity, identify, settings_of
-from tfstudy.runs.store import read_bytes, read_config, read_environments, read_result
+from tfstudy.runs.store import open_run, read_bytes, read_config, read_result
 
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
 
@@ -64,7 +64,7 @@ def test_committed_runs_keep_their_hash_and_name():
     runs = [path for study in STUDIES for path in find_runs(study)]
     assert len(runs) > 1000
     for path in runs:
-        result, [*_, entry] = read_result(path), read_environments(path)
+        result, [*_, entry] = read_result(path), open_run(path).environments
         found = identify(resolve(read_config(path)), entry.data, entry.code_versions)
         assert (result.run, result.experiment) == (found.hash, found.experiment), path
         assert path.name == f"s{result.seed}-{found.hash[:8]}"

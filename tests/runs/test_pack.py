@@ -21,7 +21,7 @@ from tfstudy.launchers.batch import copy_finished, save_plan
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.pack import pack_study, write_files
 from tfstudy.runs.status import read_plan, study_runs
-from tfstudy.runs.store import broken_because, read_bytes, read_metrics, read_predictions, read_result
+from tfstudy.runs.store import open_run, read_bytes, read_metrics, read_predictions, read_result
 from tfstudy.runs.studyfile import PLANS, exists, names_in
 
 COMMANDS = (
@@ -288,7 +288,7 @@ def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch):
             if info.filename.endswith((f"{runs[0].name}/metrics.csv", f"{runs[0].name}/result.json")):
                 content[info.header_offset + 30 + len(info.filename) + 5] ^= 0xFF
     file.write_bytes(content)
-    assert "result.json is damaged: in results/study/runs.zip" in broken_because(runs[0])
+    assert "result.json is damaged: in results/study/runs.zip" in str(open_run(runs[0]).broken or "")
     with pytest.raises(UserError, match="damaged"):
         read_metrics(runs[0])
     assert read_result(runs[1]).task == "copying"

@@ -11,7 +11,7 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.config.schema import TrainConfig
-from tfstudy.runs.store import read_result, read_test_reads
+from tfstudy.runs.store import open_run, read_result
 from tfstudy.training import loss as training
 from tfstudy.training.fit import fit
 from tfstudy.training.module import DivergenceError
@@ -148,7 +148,7 @@ def test_a_run_that_diverges_is_a_result_without_metrics(capsys):
     assert "the training loss is nan at step" in result.reason or "the training loss is inf" in result.reason
     assert result.splits == {}
     assert not (folder() / "predictions").exists()
-    assert read_test_reads(folder()) == {}
+    assert open_run(folder()).test_reads == {}
     assert "diverged (the training loss is" in capsys.readouterr().out
     assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
     assert "already finished" in capsys.readouterr().err
@@ -170,4 +170,4 @@ def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatc
         capsys.readouterr()
         assert tfstudy(*words) == 2
         assert "diverged" in capsys.readouterr().err
-    assert read_test_reads(folder()) == {}
+    assert open_run(folder()).test_reads == {}

@@ -20,7 +20,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment import api
 from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.run import run
-from tfstudy.runs.writer import RunFolder
+from tfstudy.runs.store import RunFolder
 from tfstudy.training import loggers, progress
 from tfstudy.training.callbacks import TrainingProgress
 

@@ -17,7 +17,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.api import RunOptions
 from tfstudy.runs.find import find_runs, studies
-from tfstudy.runs.store import read_result, read_test_reads
+from tfstudy.runs.store import open_run, read_result
 from tfstudy.tuning.presets import NAME, preset_text, save_presets
 from tfstudy.tuning.search import (
     IncompleteSearchError,
@@ -123,7 +123,7 @@ def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated(sco
         assert result.test_reads == {}
         assert list(result.splits) == ["validation"]
         assert [path.name for path in (each.path / "predictions").iterdir()] == ["validation.jsonl.gz"]
-        assert read_test_reads(each.path) == {}
+        assert open_run(each.path).test_reads == {}
         assert math.isfinite(each.loss)
 
 
@@ -167,7 +167,7 @@ def test_trials_are_no_study_and_their_test_sets_stay_unread(scores, capsys):
     }.items():
         assert tfstudy(*words) == 2
         assert fact in capsys.readouterr().err
-    assert read_test_reads(path) == {}
+    assert open_run(path).test_reads == {}
 
 
 def test_a_run_is_not_used_as_a_trial_nor_a_trial_as_a_run_and_a_failed_one_ends_the_search(scores):

@@ -39,7 +39,7 @@ from tfstudy.analysis.summary import AMOUNT, DIVERGED, OVER_LENGTHS
 from tfstudy.config.trees import configs, read_yaml
 from tfstudy.errors import UserError, one_of
 from tfstudy.plugins import command
-from tfstudy.runs.display import METRIC_NAMES
+from tfstudy.runs.schema import METRIC_NAMES
 
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
 SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}

@@ -52,8 +52,8 @@ from tfstudy.analysis.summary import (
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 from tfstudy.plugins import command
-from tfstudy.runs.display import METRIC_NAMES
 from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
+from tfstudy.runs.schema import METRIC_NAMES
 from tfstudy.tasks.scoring import wilson
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def of_difference(one: Statement, first: Condition, second: Condition) -> Estima
     x, y = values_by_seed(first, one, one.of), values_by_seed(second, one, one.minus)
     if (
         one.instrument
-        and len({own.digest for c in (first, second) for own in measurements(c, one.instrument).values()}) > 1
+        and len({own.comparable for c in (first, second) for own in measurements(c, one.instrument).values()}) > 1
     ):
         raise UserError(f"runs were measured by {one.instrument} with different settings")
     paired = pairing_key(first) == pairing_key(second) and x.keys() == y.keys() and len(x) > 1

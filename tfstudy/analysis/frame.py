@@ -18,7 +18,7 @@ from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
 from tfstudy.runs.schema import AnyEvent, Environment, Result, Slice, SplitScores
-from tfstudy.runs.store import environments_of, open_run, test_reads_of
+from tfstudy.runs.store import Run, open_run
 from tfstudy.runs.studyfile import packed_runs
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RunRecord(NamedTuple):
     @property
     def environments(self) -> list[Environment]:
         """The environment of each process that worked on it, first to last."""
-        return environments_of(self.events)
+        return Run(self.path, events=self.events).environments
 
     @property
     def finished(self) -> bool:
@@ -70,7 +70,7 @@ class RunRecord(NamedTuple):
 
     def test_reads(self) -> dict[str, int]:
         """Return how often each test set was evaluated with this run's weights."""
-        return test_reads_of(self.events)
+        return Run(self.path, events=self.events).test_reads
 
     def outdated(self) -> list[str]:
         """Return why the run is outdated, such as `training version 1, now 2`; empty if it is not."""

@@ -13,7 +13,7 @@ from tfstudy.analysis.frame import DEFAULT, RunRecord, changed_settings
 from tfstudy.config import presets
 from tfstudy.config.trees import flatten, merge, short_key
 from tfstudy.errors import UserError
-from tfstudy.runs.store import read_config, read_environments
+from tfstudy.runs.store import open_run, read_config
 
 NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
 IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset
@@ -83,7 +83,7 @@ def of_runs(paths: Sequence[Path]) -> list[str]:
         members = [path for path in paths if path.parts[:-3] == study]
         configs = [_config(path) for path in members]
         changed = [
-            changed_settings(read_environments(path), config) for path, config in zip(members, configs, strict=True)
+            changed_settings(open_run(path).environments, config) for path, config in zip(members, configs, strict=True)
         ]
         texts |= zip(members, of_configs(configs, changed), strict=True)
     return [texts[path] for path in paths]

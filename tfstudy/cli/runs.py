@@ -136,7 +136,7 @@ def requested(
     from tfstudy.config.resolve import SMOKE, check_local, overrides, resolve
     from tfstudy.config.trees import merge, read_yaml
     from tfstudy.experiment.api import compose_config
-    from tfstudy.runs.store import last_start, read_config
+    from tfstudy.runs.store import open_run, read_config
 
     if arch is not None:
         one_of("architecture", arch, models.names())
@@ -168,6 +168,6 @@ def requested(
         config = compose_config(task, arch, preset, given, split, seed, smoke)
     if tree and not online and "hub" not in assigned.get("data", {}):
         check_local(config)
-    record = last_start(file.parent) if whole and file else None  # of the run whose config the file is
+    record = open_run(file.parent).last_start if whole and file else None  # of the run whose config the file is
     recorded = record.preset if record and record.preset in presets(task) else "default"
     return config, recorded if whole else preset

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from tfstudy import evaluation, models, tasks, training
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import RUN, is_archived
+from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
-from tfstudy.runs.store import is_finished, read_environments
-from tfstudy.runs.studyfile import names_in
+from tfstudy.runs.store import open_run
 
 
 def declared_versions(task: str, arch: str, split: str) -> dict[str, int]:
@@ -73,11 +72,9 @@ def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[s
         folders.setdefault(path.parent, []).append(identity)
     outdated: dict[Path, list[str]] = {}
     for folder, identities in folders.items():
-        for path in (folder / name for name in names_in(folder) if RUN.fullmatch(name)):
-            if is_archived(path) or not is_finished(path):
-                continue
-            if environments := read_environments(path):
-                entry = environments[-1]
+        for run in map(open_run, find_runs(folder)):
+            if run.result and run.environments:
+                path, entry = run.path, run.environments[-1]
                 same = [identity for identity in identities if identity.settings == entry.settings]
                 reasons = [reason for identity in same for reason in _reasons(entry, identity)]
                 outdated |= {path: reasons} if reasons else {}

@@ -23,8 +23,7 @@ from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
-from tfstudy.runs.display import one_line
-from tfstudy.runs.files import check_writable, command_again
+from tfstudy.runs.files import command_again
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.measurement_record import (
@@ -33,21 +32,20 @@ from tfstudy.runs.measurement_record import (
     read_measurement,
     save_measurement,
     saved_instruments,
-    settings_digest,
 )
-from tfstudy.runs.schema import DecodingSettings, Prediction, Result
+from tfstudy.runs.schema import DecodingSettings, Prediction, ReadTest, Result
 from tfstudy.runs.store import (
     TASK_FILES,
     WEIGHTS,
+    check_addable,
     find_weights,
-    read_bytes,
+    open_run,
     read_config,
     read_predictions,
     read_result,
-    read_test_reads,
+    write_run,
 )
-from tfstudy.runs.studyfile import check_unpacked
-from tfstudy.runs.writer import check_addable, write_run
+from tfstudy.runs.studyfile import check_writable, read_bytes
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 Measured = tuple[Path, Result, Measurement]
@@ -80,7 +78,7 @@ class FinishedRun:
             raise UserError(f"{self.path} can predict, but its data are needed for this: {self._missing}")
 
     def __repr__(self) -> str:
-        return f"FinishedRun({str(self.path)!r}: {one_line(self.result)})"
+        return f"FinishedRun({str(self.path)!r}: {self.result})"
 
     @property
     def model(self) -> Model:
@@ -215,7 +213,6 @@ class FinishedRun:
             UserError: If a weight is not finite.
         """
         if path is None:
-            check_unpacked(self.path)
             check_writable(self.path)
         file = self.path / WEIGHTS if path is None else Path(path)
         save_weights(self.model.state_dict(), file, self.result.run)
@@ -241,9 +238,10 @@ class FinishedRun:
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             scored = score(prepared, device_of(DEFAULTS), names)
-            folder.count_reads((name for name, one in scored.splits.items() if one.role == "test"), "evaluate")
+            tests = [name for name, one in scored.splits.items() if one.role == "test"]
+            folder.record(*(ReadTest(split=name, reason="evaluate") for name in tests))
             decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
-            measured = {**scored.fields(), "decode": decode, "test_reads": read_test_reads(self.path)}
+            measured = {**scored.fields(), "decode": decode, "test_reads": open_run(self.path).test_reads}
             return msgspec.structs.replace(self.result, **measured)
 
 
@@ -331,7 +329,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     rows = instrument.measure(subject)
     if isinstance(config, ExampleSettings) and reads_test:
         with write_run(path, prepared.config, prepared.identity) as folder:
-            folder.count_reads([config.split], f"measure {name}")
+            folder.record(ReadTest(split=config.split, reason=f"measure {name}"))
     examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
     settings = config.model_dump()
     return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, examples)
@@ -357,7 +355,6 @@ def measure_runs(
     values = resolve_section(cls.Config, dict(settings)).model_dump()
     if values.get("split") == "":
         values["split"] = "validation"  # what the instrument takes, if the task has it
-    digest = settings_digest(instrument, cls.version, values)
     one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
     measured: list[Measured] = []
     failures: list[str] = []
@@ -370,7 +367,7 @@ def measure_runs(
             with suppress(UserError):
                 before = read_measurement(path, instrument)
         try:
-            if before and before.digest == digest:
+            if before and (before.version, before.settings) == (cls.version, values):
                 measured.append((path, read_result(path), before))
                 read += 1
             else:

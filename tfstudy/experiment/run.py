@@ -16,13 +16,11 @@ from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, check_measured, find_reusable, reuse, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.display import one_line
 from tfstudy.runs.environment import environment
 from tfstudy.runs.files import utc_now, write_atomically
-from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Result, Started
-from tfstudy.runs.store import is_finished, open_run
+from tfstudy.runs.schema import DecodingSettings, Result, Started
+from tfstudy.runs.store import RunFolder, is_finished, open_run, run_folder, write_run
 from tfstudy.runs.studyfile import packed_in
-from tfstudy.runs.writer import RunFolder, run_folder, write_run
 from tfstudy.tasks.base import overlap, overlap_warning, unknown_warnings
 from tfstudy.training.checkpoints import LAST, PREVIOUS
 
@@ -35,7 +33,7 @@ class Outcome(NamedTuple):
     worked: bool
 
     def __repr__(self) -> str:
-        return f"Outcome({str(self.path)!r}: {one_line(self.result)})"
+        return f"Outcome({str(self.path)!r}: {self.result})"
 
 
 @undisturbed()
@@ -94,9 +92,10 @@ def run(
 def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report) -> None:
     """Record that this process works on the run, and on which device."""
     used = device_name(device)
-    before = [event.environment.device for event in open_run(folder.path).events if isinstance(event, Started)]
-    if before and before[-1] != used:
-        report(f"resumed on {used}, after {before[-1]}: the result may differ from that of one device by rounding")
+    before = open_run(folder.path).last_start
+    if before and before.environment.device != used:
+        after = before.environment.device
+        report(f"resumed on {used}, after {after}: the result may differ from that of one device by rounding")
     found = environment(prepared.identity, used, torch.get_num_threads())
     folder.record(Started(environment=found, preset=options.preset, tuning=options.tuning))
     for name, content in prepared.task.files().items():
@@ -141,7 +140,7 @@ def finish(
         train_flops_estimate=6.0 * parameters * trained.tokens,
         reused_from=reused_from,
         decode=msgspec.convert(config.decode.model_dump(), DecodingSettings),
-        eval=msgspec.convert(config.eval.model_dump(), EvaluationSettings),
+        eval=config.eval.model_dump(mode="json"),
         overlap=dict(shared_sources),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),

@@ -14,7 +14,7 @@ from tfstudy.evaluation.decoding import generation_limit
 from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import GenerationLimit, Lengths, SplitScores
-from tfstudy.runs.writer import RunFolder
+from tfstudy.runs.store import RunFolder
 from tfstudy.tasks.base import Task
 from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.progress import ProgressLines

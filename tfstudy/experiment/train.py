@@ -18,13 +18,13 @@ from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.files import command_again, is_archived, write_atomically
+from tfstudy.runs.files import command_again, write_atomically
+from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.measurement_record import save_measurement, saved_instruments
 from tfstudy.runs.schema import Resumed, StepsComputed
-from tfstudy.runs.store import METRICS, has_result, read_config, read_result
-from tfstudy.runs.studyfile import exists, names_in, read_file
-from tfstudy.runs.writer import RunFolder
+from tfstudy.runs.store import METRICS, RunFolder, has_result, read_config, read_result
+from tfstudy.runs.studyfile import exists, read_file
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
 from tfstudy.training.checkpoints import (
@@ -160,8 +160,8 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
     Only runs of the same study, test split, architecture and seed are considered. Damaged weights are reported.
     """
     folder, needed = record.path.parent, {LAST, f"{config.eval.checkpoint}.ckpt"}
-    for path in (folder / name for name in names_in(folder) if name.startswith(f"s{config.seed}-")):
-        if path == record.path or is_archived(path) or not has_result(path):
+    for path in find_runs(folder):
+        if path == record.path or not path.name.startswith(f"s{config.seed}-") or not has_result(path):
             continue
         try:
             other, result = resolve(read_config(path)), read_result(path)

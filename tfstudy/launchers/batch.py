@@ -31,7 +31,7 @@ from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.pack import write_files
 from tfstudy.runs.status import Plan, RunStatus, read_plan
-from tfstudy.runs.store import has_result, is_finished, last_start, read_config, read_result
+from tfstudy.runs.store import has_result, is_finished, open_run, read_config, read_result
 from tfstudy.runs.studyfile import PLANS, exists, packed_in
 
 READ = 200  # finished runs that are read for an estimate
@@ -212,7 +212,7 @@ def _grid_run(path: Path, planned: Tree | None, preset: str, online: bool) -> Gr
     started = (path / "config.yaml").exists()
     if not started and planned is None:
         raise UserError("it failed before it had a config.yaml; run the grid again")
-    start = last_start(path)
+    start = open_run(path).last_start
     if start and start.tuning:
         raise UserError("it is a trial of a search; run `tfstudy tune` again")
     config = resolve(read_config(path) if started or planned is None else planned)

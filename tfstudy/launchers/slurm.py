@@ -23,7 +23,7 @@ from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers.job import BUSY, FAILED, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.processes import execute
 from tfstudy.launchers.supervisor import ATTEMPTS, reason_of
-from tfstudy.runs.writer import write_failure
+from tfstudy.runs.store import write_failure
 
 FOLDER = ".slurm"  # of a study
 MINUTES = 240  # of a job by default

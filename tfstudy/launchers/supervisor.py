@@ -11,8 +11,7 @@ from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.status import FAILED, FINISHED, RUNNING
-from tfstudy.runs.store import last_lines
-from tfstudy.runs.writer import write_failure
+from tfstudy.runs.store import last_lines, write_failure
 
 ATTEMPTS = 2
 POLL_SECONDS = 2.0  # between two checks of runs that another process executes

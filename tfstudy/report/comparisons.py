@@ -13,7 +13,7 @@ from tfstudy.analysis.stats import MAX_SEEDS, POWER
 from tfstudy.analysis.summary import A_TEST_NEEDS, more_seeds, rows_of, swapped, test_set_labels
 from tfstudy.report.markup import count_range, ends, listed, number, p_value, plural, signed
 from tfstudy.report.tables import Table
-from tfstudy.runs.display import metric_name
+from tfstudy.runs.schema import metric_name
 
 HEADS = ("test set", "result", "difference", "95 % interval", "q", "test", "needed to decide")
 MAX_LISTED = 300

@@ -15,7 +15,6 @@ from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
-from tfstudy.runs.display import headline
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
 from tfstudy.runs.store import read_result
@@ -49,7 +48,7 @@ class BatchProgress:
         if event.state == FINISHED:
             try:
                 result = read_result(Path(path))
-                outcome = f": {headline(result)}"
+                outcome = f": {result.headline}"
                 if event.seconds:  # 0 if another process ran it; what ran before it was resumed counts too
                     self._took[path] = max(event.seconds, result.seconds)
             except UserError as error:

@@ -17,9 +17,9 @@ from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.registry import Registry
 from tfstudy.report.markup import csv_text, json_text
 from tfstudy.report.render import STYLES, Cells, Listing
-from tfstudy.runs.display import headline
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
+from tfstudy.runs.status import FINISHED, RunStatus, run_status
+from tfstudy.runs.store import open_run
 
 SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
 FIRST = re.compile(r"(?<!al)[.;](?: |$)")  # the end of the first sentence
@@ -72,9 +72,9 @@ def runs_list(folder: Path) -> Rows:
     """Return every run under a folder: its state, first metric, folder, the settings that vary, and what is wrong."""
     paths, rows = list(find_runs(folder)), []
     for path, settings in zip(paths, labels.of_runs(paths), strict=True):
-        status, result = status_and_result(path)
-        status = status or RunStatus(path, "unknown")
-        metric = headline(result) if result and status.state == FINISHED else ""
+        run = open_run(path)
+        status = run_status(run) or RunStatus(path, "unknown")
+        metric = run.result.headline if run.result and status.state == FINISHED else ""
         about = {"path": str(path), "settings": settings, "reason": status.reason}
         rows.append({"state": status.state, "metric": metric, **about})
     return rows

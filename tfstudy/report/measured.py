@@ -16,8 +16,8 @@ from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, plural
 from tfstudy.report.render import Cells, Listing
-from tfstudy.runs.display import metric_name
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
+from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
     from tfstudy.instruments.attention import Maps  # which imports torch
@@ -59,7 +59,7 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
         for name in saved_instruments(run.path):
             try:
                 record = read_measurement(run.path, name)
-                found.setdefault(name, {}).setdefault(f"{record.digest} {record.chart}", []).append((run, record))
+                found.setdefault(name, {}).setdefault(f"{record.comparable} {record.chart}", []).append((run, record))
             except UserError as error:
                 notes.append(f"Not shown: {error}.")
     most = {one: max(groups.values(), key=len) for one, groups in sorted(found.items())}

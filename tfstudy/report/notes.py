@@ -10,8 +10,7 @@ from tfstudy.analysis.published import SIGN_NOTE, Quotation
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.report.markup import count_range, plural, several
-from tfstudy.runs.display import metric_name
-from tfstudy.runs.schema import SplitScores
+from tfstudy.runs.schema import SplitScores, metric_name
 
 if TYPE_CHECKING:
     import pandas as pd

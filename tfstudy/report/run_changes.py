@@ -14,12 +14,11 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin
 from tfstudy.report.markup import MINUS, number, signed
 from tfstudy.report.render import Cells, Listing, Part
-from tfstudy.runs.display import metric_name
 from tfstudy.runs.environment import commit, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
-from tfstudy.runs.schema import Environment
+from tfstudy.runs.schema import Environment, metric_name
 from tfstudy.runs.status import DIVERGED, FINISHED, RunStatus, run_status
-from tfstudy.runs.store import broken_because, how_to_continue, read_config, read_environments, read_result
+from tfstudy.runs.store import Run, how_to_continue, open_run, read_config, read_result
 from tfstudy.tasks.base import fingerprint
 
 OUTDATED, CURRENT, UNFINISHED, UNKNOWN = "outdated", "up to date", "not finished", "unknown"
@@ -34,12 +33,13 @@ def changes(path: Path, online: bool = False) -> Listing:
 
     The verdict is up to date, not finished (its settings, data and versions are the same), outdated or unknown.
     """
-    run = run_status(path)
-    verdict, reason, found = _examined(path, run, online)
+    opened = open_run(path)
+    run = run_status(opened)
+    verdict, reason, found = _examined(opened, run, online)
     state = run.state if run else "not started"
     if run and run.state not in (FINISHED, DIVERGED):
         at = f" at step {run.step} of {run.steps}" * bool(run.steps)
-        state += f"{at}{f': {run.reason}' * bool(run.reason)}; {how_to_continue(path)}"
+        state += f"{at}{f': {run.reason}' * bool(run.reason)}; {how_to_continue(opened)}"
     line = Text(f"{verdict}: {reason}" if reason else verdict)
     line.stylize(STYLES[verdict], 0, len(verdict))
     values: dict[str, Any] = {"path": str(path), "state": state, "verdict": verdict, "reason": reason}
@@ -48,21 +48,21 @@ def changes(path: Path, online: bool = False) -> Listing:
     return Listing([str(path), f"  {state}", line, *table], [NOTE] * bool(found), lambda: values)
 
 
-def _examined(path: Path, run: RunStatus | None, online: bool) -> tuple[str, str, Differences]:
+def _examined(opened: Run, run: RunStatus | None, online: bool) -> tuple[str, str, Differences]:
     """Return a verdict, its reason, and what changed: its values when the run started, and now.
 
     Data of the Hugging Face hub, which the config of somebody else may name, are compared only with `online`.
     """
-    if broken := broken_because(path):
-        return UNKNOWN, broken, {}
+    if opened.broken:
+        return UNKNOWN, str(opened.broken), {}
+    path, environments = opened.path, opened.environments
     try:
         tree = read_config(path)
-        if missing := missing_plugin(read_environments(path), str(tree.get("task")), str(tree.get("arch"))):
+        if missing := missing_plugin(environments, str(tree.get("task")), str(tree.get("arch"))):
             return UNKNOWN, missing, {}
         config = resolve(tree)
     except UserError as error:
         return OUTDATED, f"its config is no longer valid: {error}", {}
-    environments = read_environments(path)
     if not environments:
         return UNKNOWN, "it has no sound record of its code and data", {}
     entry, found = environments[-1], Differences()
@@ -99,7 +99,7 @@ def _code(config: RunConfig, environments: Sequence[Environment]) -> Differences
 
 def difference(a: Path, b: Path) -> Listing:
     """Return what differs between two runs, with the values of A and B, and the metrics that both measured."""
-    first, second = ((read_environments(path) or [Environment()])[-1] for path in (a, b))
+    first, second = ((open_run(path).environments or [Environment()])[-1] for path in (a, b))
     found = _differing(flatten(read_config(a)), flatten(read_config(b)))
     found |= _differing({"data": first.data[:8]}, {"data": second.data[:8]})
     found |= _differing(first.code_versions, second.code_versions, 1, " version")

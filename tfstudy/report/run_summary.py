@@ -10,8 +10,7 @@ from rich.text import Text
 from tfstudy.analysis.summary import length_threshold
 from tfstudy.errors import one_of
 from tfstudy.report.render import Cells, Listing
-from tfstudy.runs.display import metric_name
-from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
+from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores, metric_name
 
 HEADS = {  # of metrics in their order; those that are a task's own come after them
     "bleu": "BLEU",

@@ -22,7 +22,7 @@ from tfstudy.report.page import Block, Grid, Page, Picture, Section
 from tfstudy.report.plots import all_plots
 from tfstudy.report.tables import Table, build_table
 from tfstudy.report.wide import wide
-from tfstudy.runs.display import metric_name
+from tfstudy.runs.schema import metric_name
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_LISTED = 8  # tasks, split schemes or architectures

@@ -28,8 +28,8 @@ from tfstudy.report.markup import (
 from tfstudy.report.notes import Note, first_note, first_notes, sign_notes, table_notes
 from tfstudy.report.render import Cells, render, show, text_width
 from tfstudy.report.wide import aligned, quoted_texts, run_count, wide
-from tfstudy.runs.display import metric_name
 from tfstudy.runs.find import study_folder
+from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
     import pandas as pd

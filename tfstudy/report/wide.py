@@ -20,7 +20,7 @@ from tfstudy.analysis.summary import rows_of
 from tfstudy.config.trees import short_key
 from tfstudy.report.markup import MINUS, ends, escape_latex, number, p_value, short_number, signed
 from tfstudy.report.render import Cells, Written
-from tfstudy.runs.display import metric_name
+from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
     import pandas as pd

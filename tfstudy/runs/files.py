@@ -12,7 +12,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,7 @@ from tfstudy.plugins import command
 
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 SMOKE = "-smoke"  # end of the name of the folder of smoke runs: `results-smoke` next to `results`
-SEAL = b',"sha256":"'
+SEAL = b',"sha256":"', b'"}\n'  # around the digest at the end of a record
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
 
@@ -64,33 +64,18 @@ def read_plain(path: str | Path, limit: int) -> bytes:
     raise BrokenError(path, f"it is longer than {limit:,} bytes")
 
 
-def check_plain(folder: str | Path, depth: int = 0) -> None:
+def check_plain(run: Path) -> None:
     """Raise `BrokenError` if a run folder has anything but files and folders of its own.
 
     The files of loggers in `logs/NAME` are not looked at: nobody reads them, and some loggers link them to each other.
     """
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if depth < 1 or Path(folder).name != "logs":
-                    check_plain(entry.path, depth + 1)
-            elif not entry.is_file(follow_symlinks=False):
-                raise BrokenError(entry.path, "it is a link or a special file")
-
-
-def check_writable(run: Path) -> None:
-    """Raise `UserError` if what is written into a run folder could land elsewhere, through links.
-
-    The folders of a run, its architecture and its experiment may not be links either; those of a study and of all
-    results are the user's own choice.
-    """
-    if link := next((path for path in (run, *run.parents[: 2 * has_study(run)]) if path.is_symlink()), None):
-        raise UserError(f"{link} is a link, and nothing is written through links; give the folder that it names")
-    if run.is_dir():
-        try:
-            check_plain(run)
-        except BrokenError as error:
-            raise UserError(f"{run}: {error}; nothing is written into this folder") from None
+    for folder, folders, files in os.walk(run):
+        for path in (os.path.join(folder, name) for name in (*folders, *files)):
+            mode = os.lstat(path).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise BrokenError(path, "it is a link or a special file")
+        if folder == f"{run}/logs":
+            folders.clear()
 
 
 def digest_of(content: bytes) -> str:
@@ -101,13 +86,13 @@ def digest_of(content: bytes) -> str:
 def sealed(value: Any) -> bytes:
     """A JSON object on one line, with the sha256 of all before it as its last value."""
     body = msgspec.json.encode(value)[:-1]
-    return body + SEAL + digest_of(body).encode() + b'"}\n'
+    return body + SEAL[0] + digest_of(body).encode() + SEAL[1]
 
 
-def unsealed(content: bytes, path: str | Path) -> bytes:
+def unsealed(content: bytes, path: str | Path, seal: tuple[bytes, bytes] = SEAL) -> bytes:
     """The same content if its sha256 is the recorded one, else `BrokenError`."""
-    body, _, end = content.rpartition(SEAL)
-    if end != digest_of(body).encode() + b'"}\n':
+    body, _, end = content.rpartition(seal[0])
+    if end != digest_of(body).encode() + seal[1]:
         raise BrokenError(path, "its digest does not match: it was damaged or edited")
     return content
 
@@ -122,16 +107,14 @@ def locked(run: Path) -> Iterator[None]:
     with os.fdopen(os.open(run / ".lock", flags, 0o644), "r+") as lock:
         if not stat.S_ISREG(os.fstat(lock.fileno()).st_mode):
             raise UserError(f"{run / '.lock'} is not a regular file, so nothing is written into it")
-        for attempts_left in reversed(range(LOCK_ATTEMPTS)):
-            try:
+        for attempt in range(1, LOCK_ATTEMPTS + 1):
+            with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except BlockingIOError:
-                if attempts_left:
-                    time.sleep(0.02)
-                    continue
+            if attempt == LOCK_ATTEMPTS:
                 owner = lock.read().strip()
-                raise BusyError(f"another process is running {run} ({owner}); wait until it ends, or stop it") from None
+                raise BusyError(f"another process is running {run} ({owner}); wait until it ends, or stop it")
+            time.sleep(0.02)
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {os.uname().nodename}")
         lock.flush()

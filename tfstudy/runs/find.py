@@ -7,7 +7,7 @@ from pathlib import Path
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, is_archived
-from tfstudy.runs.store import has_weights, is_finished
+from tfstudy.runs.store import CHECKPOINTS, WEIGHTS, is_finished
 from tfstudy.runs.studyfile import NAME, exists, packed_runs
 
 LONGEST = 200  # characters of a path that a message quotes
@@ -115,14 +115,20 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
     runs = list(find_runs(root))
     by_name = _matching(root, runs, _words(root, text))
     if len(by_name) == 1:
+        weights = (WEIGHTS, *(f"checkpoints/{name}.ckpt" for name in CHECKPOINTS))
         [copies] = by_name.values()
-        return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
+        return min(copies, key=lambda path: (not is_finished(path), not any(exists(path / name) for name in weights)))
     if by_name:
         shown = [f"  {copies[0].relative_to(root)}" for copies in list(by_name.values())[:SHOWN]]
         more = [f"  ... and {len(by_name) - SHOWN} more"] if len(by_name) > SHOWN else []
         message = f"{quoted(text, LONGEST)} matches {len(by_name)} runs; name one of them:"
         raise UserError("\n".join([message, *shown, *more]))
-    names = [*studies, *(form for path in runs for form in (*_names(path), path.name))]
+    names = [*studies]
+    for path in runs:  # from the shortest name to the longest
+        study, experiment, arch, run = ("", "", "", *path.parts)[-4:]
+        seed = run.partition("-")[0]
+        names += [f"{study}/{arch}", f"{study}/{experiment}/{arch}", f"{study}/{arch}/{seed}"]
+        names += [f"{study}/{experiment}/{arch}/{seed}", f"{experiment}/{arch}/{run}", run]
     what, forms = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
     raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, names, forms)}")
 
@@ -140,10 +146,3 @@ def _matching(root: Path, runs: Sequence[Path], words: Sequence[str]) -> dict[st
         if found:
             return found
     return {}
-
-
-def _names(path: Path) -> list[str]:
-    """Names of a run that a user may have meant, from the shortest to the longest."""
-    study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
-    short, long, seed = f"{study}/{arch}", f"{study}/{experiment}/{arch}", name.partition("-")[0]
-    return [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]

@@ -1,11 +1,10 @@
 """`instruments/NAME.json`: what an instrument measured on a finished run, and how it is drawn. Imports no torch.
 
-`tfstudy measure --save` writes a file for each instrument, and the report draws them. The files may come from somebody
-else, so the reader has bounds and checks of its own.
+`tfstudy measure --save` writes a file for each instrument, and the report draws them. They are sealed and read as the
+other files of a run; impossible values are refused by the types.
 """
 
 import fcntl
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Annotated, Literal, get_args
 import msgspec
 
 from tfstudy.errors import UserError, nearest, quoted
-from tfstudy.runs.files import BrokenError, check_writable, sealed, unsealed, write_atomically
+from tfstudy.runs.files import BrokenError, sealed, unsealed, write_atomically
 from tfstudy.runs.schema import FORMAT, Count
 from tfstudy.runs.store import UNREADABLE, read_result
-from tfstudy.runs.studyfile import check_unpacked, exists, names_in, read_file
+from tfstudy.runs.studyfile import check_writable, names_in, read_bytes
 
 FOLDER = "instruments"
 DIGITS = 6  # significant ones of a saved number
@@ -52,7 +51,6 @@ class Chart(msgspec.Struct, frozen=True):
     hue: str = ""
     facet: str = ""
     ranked: str = ""
-    log_x: bool = False
     log_y: bool = False
     x_label: str = ""  # empty: the name of the column
     y_label: str = ""
@@ -76,10 +74,19 @@ class Measurement(msgspec.Struct, frozen=True):
     instrument: Name
     version: int  # of the instrument
     settings: dict[Name, Value]
-    digest: str  # of the instrument, its version and its settings: measurements with the same one can be compared
     chart: Chart
     columns: Annotated[dict[Name, Cells], msgspec.Meta(min_length=1, max_length=20)]
     examples: Count = 0  # that were read, which may be fewer than the settings ask for; 0: not recorded
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be drawn or compared: `ValueError`, also when it is read."""
+        if len({len(cells) for cells in self.columns.values()}) > 1:
+            raise ValueError("the columns have different lengths")
+        for name in (self.chart.x, self.chart.value, *self.chart.columns):
+            if name not in self.columns:
+                raise ValueError(f"unknown column of the chart {quoted(name)}{nearest(name, self.columns)}")
+        if any(isinstance(cell, str) for cell in self.columns[self.chart.value]):
+            raise ValueError(f"the column {self.chart.value} has no number for each row")
 
     @classmethod
     def of(
@@ -97,16 +104,20 @@ class Measurement(msgspec.Struct, frozen=True):
         if any(list(row) != keys for row in rows):
             raise ValueError(f"the rows of the instrument {instrument} do not have the same keys in the same order")
         columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
-        digest = settings_digest(instrument, version, settings)
-        record = cls(run, instrument, version, dict(settings), digest, chart, columns, examples)
         try:
-            return _decoded(msgspec.json.encode(record))
-        except msgspec.ValidationError as error:  # such as for nan, which is encoded as null
+            record = cls(run, instrument, version, dict(settings), chart, columns, examples)
+            return RECORDS.decode(msgspec.json.encode(record))
+        except ValueError as error:  # such as for nan, which is encoded as null
             raise UserError(f"the measurement {instrument} can't be used: {error}") from None
 
     def rows(self) -> list[Row]:
         """The table as a list of rows."""
         return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
+    @property
+    def comparable(self) -> str:
+        """The instrument, its version and its settings: measurements with the same ones can be compared."""
+        return f"{self.instrument} {self.version} {sorted(self.settings.items())}"
 
     @property
     def shown_settings(self) -> str:
@@ -121,12 +132,6 @@ class Measurement(msgspec.Struct, frozen=True):
 RECORDS = msgspec.json.Decoder(Measurement)
 
 
-def settings_digest(instrument: str, version: int, settings: Mapping[str, Value]) -> str:
-    """Return the digest of an instrument with its settings, as 16 hexadecimal digits."""
-    text = msgspec.json.encode([instrument, version, sorted(settings.items())])
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
 def saved_instruments(run: Path) -> list[str]:
     """Return the names of the instruments whose measurements are saved in a run folder, sorted."""
     names = (name.removesuffix(".json") for name in names_in(run / FOLDER) if name.endswith(".json"))
@@ -138,19 +143,15 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
 
     `UserError` if there is none, if it can't be drawn, or if it belongs to another run.
     """
-    file = run / FOLDER / f"{instrument}.json"
-    if not exists(file):
-        raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
-    result = read_result(run)
+    file, result = run / FOLDER / f"{instrument}.json", read_result(run)
     try:
-        content = read_file(file, MAX_BYTES)
-        record = _decoded(unsealed(content, file) if result.format == FORMAT else content)
-    except (OSError, BrokenError, *UNREADABLE) as error:
+        if not (content := read_bytes(file, MAX_BYTES)):
+            raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
+        record = RECORDS.decode(unsealed(content, file) if result.format == FORMAT else content)
+    except (BrokenError, *UNREADABLE) as error:
         raise UserError(f"{file} is broken ({error})") from None
-    if record.instrument != instrument:
-        raise UserError(f"{file} is broken (it is of the instrument {quoted(record.instrument)})")
-    if record.run != result.run:
-        raise UserError(f"{file} belongs to another run ({quoted(record.run[:8])})")
+    if (record.instrument, record.run) != (instrument, result.run):
+        raise UserError(f"{file} belongs to another run or instrument ({quoted(record.run[:8])}, {record.instrument})")
     return record
 
 
@@ -159,7 +160,6 @@ def save_measurement(run: Path, record: Measurement) -> Path:
 
     Several processes may save at the same time: the last one replaces the others.
     """
-    check_unpacked(run)
     check_writable(run)
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
@@ -170,24 +170,6 @@ def save_measurement(run: Path, record: Measurement) -> Path:
     finally:
         os.close(lock)
     return folder / f"{record.instrument}.json"
-
-
-def _decoded(content: bytes) -> Measurement:
-    """The measurement in a JSON object; `msgspec.ValidationError` if it can't be used."""
-    record, problem = RECORDS.decode(content), ""
-    if record.digest != settings_digest(record.instrument, record.version, record.settings):
-        problem = "the digest is not that of its settings"
-    elif len({len(cells) for cells in record.columns.values()}) > 1:
-        problem = "the columns have different lengths"
-    elif unknown := [name for name in record.chart.columns if name not in record.columns]:
-        problem = f"unknown column of the chart {quoted(unknown[0])}{nearest(unknown[0], record.columns)}"
-    elif not record.chart.x or not record.chart.value:
-        problem = "the chart has no column for x or for the number"
-    elif any(isinstance(cell, str) for cell in record.columns[record.chart.value]):
-        problem = f"the column {record.chart.value} has no number for each row"
-    if problem:
-        raise msgspec.ValidationError(problem)
-    return record
 
 
 def _rounded(cell: Cell) -> Cell:

@@ -17,8 +17,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.store import broken_because, has_result
-from tfstudy.runs.studyfile import DEPTH, NAME, PLAN, PLANS, StudyZip, locate, packed_in, study_zips
+from tfstudy.runs.store import has_result, open_run
+from tfstudy.runs.studyfile import DEPTH, FILE, NAME, PLAN, PLANS, StudyZip, locate, packed_in, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
@@ -88,16 +88,14 @@ def _one_process(study: Path) -> Iterator[None]:
 
 def _not_to_pack(study: Path, run: Path) -> str:
     """Why a run folder stays as it is; empty if it can be packed."""
-    name = str(run.relative_to(study))
-    if len(run.relative_to(study).parts) != DEPTH or not name.isprintable() or "\\" in name:
+    name = f"{run.relative_to(study)}"
+    if not FILE.fullmatch(f"{name}/config.yaml") or not name.isprintable():
         return "its path is not that of a run in a study"
-    if any(parent.is_symlink() for parent in (run, *run.parents) if study in parent.parents):
+    if any(parent.is_symlink() for parent in (run, *run.parents[: DEPTH - 1])):
         return "it is reached through a link"
     if is_locked(run):
         return "running"
-    if not has_result(run):
-        return "not finished"
-    return broken_because(run)
+    return str(open_run(run).broken or "") if has_result(run) else "not finished"
 
 
 def _contents(study: Path, run: Path, without: Sequence[str]) -> dict[str, bytes]:
@@ -113,15 +111,7 @@ def _is_packed(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequen
     if not (newest := next((one for one in zips if name in one.runs), None)):
         return False
     members = [member for member in newest.runs[name] if member.split("/")[DEPTH] not in without]
-    found = _contents(study, run, without)
-    return found.keys() == {*members} and all(newest.read(member) == found[member] for member in members)
-
-
-def _plans(study: Path) -> dict[str, bytes]:
-    """The plans in the folder of a study, by their paths within it."""
-    found = {f"{PLANS}/{path.name}": path for path in sorted((study / PLANS).glob("*.json"))}
-    plain = {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
-    return {name: path.read_bytes() for name, path in plain.items() if PLAN.fullmatch(name)}
+    return {member: newest.read(member) for member in members} == _contents(study, run, without)
 
 
 def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Path:
@@ -129,10 +119,12 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
     numbers = [int(match["number"] or 1) for name in os.listdir(study) if (match := NAME.fullmatch(name))]
     path = study / (f"runs-{max(numbers) + 1}.zip" if numbers else "runs.zip")
     part = study / f".{path.name}.part"
+    found = [file for file in sorted((study / PLANS).glob("*.json")) if file.is_file() and not file.is_symlink()]
+    plans = {name: file.read_bytes() for file in found if PLAN.fullmatch(name := f"{PLANS}/{file.name}")}
     try:
         with part.open("wb") as file:
             with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-                for contents in (_plans(study), *(_contents(study, run, without) for run in sorted(runs))):
+                for contents in (plans, *(_contents(study, run, without) for run in sorted(runs))):
                     for name, content in contents.items():
                         member = ZipInfo(name, FIRST_TIME)
                         member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
@@ -159,9 +151,7 @@ def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[
         shutil.rmtree(removed, ignore_errors=True)  # of an interrupted process
         run.rename(removed)
     shutil.rmtree(removed)
-    for folder in run.parents:
-        if folder == study or any(folder.iterdir()):
-            break
-        with suppress(OSError):
-            folder.rmdir()
+    with suppress(OSError):  # one that is not empty
+        run.parent.rmdir()
+        run.parents[1].rmdir()
     return True

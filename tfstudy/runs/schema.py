@@ -15,17 +15,29 @@ measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 import msgspec
 
-from tfstudy.runs.display import first_metric, one_line
-
-FORMAT = 3  # of result.json; `tfstudy.runs.old_records` reads format 2
+FORMAT: Final = 3  # of result.json
+OLD_FORMAT: Final = 2  # see `tfstudy.runs.old_records`
+METRIC_NAMES = {  # in tables and in configs/published.csv
+    "exact_match": "exact match",
+    "token_accuracy": "token accuracy",
+    "oracle_length_exact_match": "exact match, oracle length",
+    "teacher_forced_accuracy": "teacher-forced accuracy",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+}
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Mebibytes = Annotated[float, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]  # a BLEU of 100 is rounded
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a metric as people read it."""
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -34,6 +46,15 @@ class Slice(msgspec.Struct, frozen=True):
     n: Count
     metrics: dict[str, Share] = {}
     exact_match_interval: tuple[float, float] | None = None  # Wilson, 95 %
+
+    @property
+    def first_metric(self) -> str:
+        """The first metric as `exact match 13.1 %`; empty if nothing was measured."""
+        return next((f"{metric_name(name)} {100 * share:.1f} %" for name, share in self.metrics.items()), "")
+
+
+SLICES = msgspec.json.Decoder(dict[str, dict[Annotated[str, msgspec.Meta(max_length=200)], Slice]])  # by tag and value
+decoded_slices = lru_cache(maxsize=512)(SLICES.decode)  # plots ask for the same slices many times
 
 
 class ErrorKind(msgspec.Struct, frozen=True):
@@ -55,13 +76,17 @@ class SplitScores(Slice, frozen=True, kw_only=True):
     mean_over_lengths: dict[str, Share] = {}
     encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
 
+    def __post_init__(self) -> None:
+        """Refuse slices that can't be decoded: `msgspec.DecodeError`."""
+        SLICES.decode(self.encoded_slices)
+
     def __repr__(self) -> str:
-        return f"SplitScores({self.role}: {first_metric(self)} of {self.n:,} examples)"
+        return f"SplitScores({self.role}: {self.first_metric} of {self.n:,} examples)"
 
     @property
     def slices(self) -> dict[str, dict[str, Slice]]:
         """Tag and value to what was measured on the examples with this value, decoded on use."""
-        return _decoded_slices(bytes(self.encoded_slices))
+        return decoded_slices(bytes(self.encoded_slices))
 
     @classmethod
     def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
@@ -104,21 +129,13 @@ class DecodingSettings(msgspec.Struct, frozen=True):
     max_length: int = 0
 
 
-class EvaluationSettings(msgspec.Struct, frozen=True):
-    """The section `eval` of the config."""
-
-    checkpoint: str = "last"
-    max_examples: int = 0  # of each split; 0: all
-    batch_size: int = 0
-
-
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """`result.json`: what a finished run is, and what it measured.
 
     In the interpreter and in notebooks it is a line with the first metric of each test set.
     """
 
-    format: int = FORMAT
+    format: Literal[2, 3] = FORMAT
     run: str  # the hash of the run
     experiment: str  # the hash without the seed: replications of each other share it
     task: str
@@ -146,7 +163,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     train_flops_estimate: float = 0.0
     reused_from: str | None = None  # the run whose weights were copied, if this one did not train
     decode: DecodingSettings = DecodingSettings()
-    eval: EvaluationSettings = EvaluationSettings()
+    eval: dict[str, Any] = {}  # this section of the config
     generation_limit: GenerationLimit = GenerationLimit()
     overlap: dict[str, int] = {}  # examples of each held-out split that are also in training
     data_notes: dict[str, Any] = {}  # what the task reports of its data
@@ -158,7 +175,22 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     events_size: Count = 0
 
     def __repr__(self) -> str:
-        return f"Result({one_line(self)})"
+        return f"Result({self})"
+
+    def __str__(self) -> str:
+        """Such as `scan length, lstm, seed 0: exact match 13.1 % on test`; the status if the run diverged."""
+        tests = {name: scores.metrics for name, scores in self.splits.items() if scores.role == "test"}
+        metric = next((name for metrics in tests.values() for name in metrics), "")
+        parts = [f"{100 * metrics[metric]:.1f} % on {name}" for name, metrics in tests.items() if metric in metrics]
+        measured = f"{metric_name(metric)} {', '.join(parts)}" if parts else "nothing measured"
+        title = f"{'smoke run of ' * self.smoke}{self.task} {self.split}, {self.arch}, seed {self.seed}"
+        return f"{title}: {measured if self.status == 'finished' else self.status}"
+
+    @property
+    def headline(self) -> str:
+        """The first metric of the first test set; the status if nothing was measured."""
+        tests = [scores.first_metric for scores in self.splits.values() if scores.role == "test" and scores.n]
+        return (tests[0] if tests and self.status == "finished" else "") or self.status
 
     @property
     def seconds(self) -> float:
@@ -220,16 +252,12 @@ class ReadTest(Event, frozen=True, tag="test read"):
 class Scored(Event, frozen=True, tag="scored"):
     """A held-out split was evaluated. Only older code wrote it."""
 
-    split: str
-    examples: Count
-
 
 class Failed(Event, frozen=True, tag="failed"):
     """The run was given up, until the next process starts to work on it."""
 
     reason: str
     attempts: Count = 1
-    log: list[str] = []  # last lines of train.log
 
     def __str__(self) -> str:
         return self.reason + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
@@ -262,11 +290,3 @@ class Prediction(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         verdict = "correct" if self.correct else f"wrong, target={self.target!r}"
         return f"Prediction({self.source!r} -> {self.prediction!r}, {verdict})"
-
-
-SLICES = msgspec.json.Decoder(dict[str, dict[Annotated[str, msgspec.Meta(max_length=200)], Slice]])  # by tag and value
-
-
-@lru_cache(maxsize=512)  # plots ask for the same slices many times
-def _decoded_slices(content: bytes) -> dict[str, dict[str, Slice]]:
-    return SLICES.decode(content)

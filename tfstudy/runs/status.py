@@ -17,8 +17,8 @@ from tfstudy.config.trees import flat_yaml
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BrokenError, is_locked
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.schema import Result, Resumed, Started
-from tfstudy.runs.store import METRICS, UNREADABLE, Run, failure_of, last_lines, last_step, open_run
+from tfstudy.runs.schema import Resumed, Started
+from tfstudy.runs.store import METRICS, UNREADABLE, Run, last_lines, open_run, read_metrics
 from tfstudy.runs.studyfile import PLANS, read_file, study_zips
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
@@ -55,7 +55,7 @@ class RunStatus(NamedTuple):
 
 def study_runs(study: Path) -> list[RunStatus]:
     """Every run of a study: those that started, by name, then those that a grid planned and that have not started."""
-    started = [run for run in map(run_status, find_runs(study)) if run]
+    started = [run for run in map(run_status, map(open_run, find_runs(study))) if run]
     names = {run.name for run in started}
     return started + [RunStatus(study / name, PENDING) for name in read_plan(study).runs if name not in names]
 
@@ -72,24 +72,19 @@ def read_plan(study: Path) -> Plan:
     return plan
 
 
-def run_status(path: Path) -> RunStatus | None:
-    """The state of the run in this folder; None if it has not started."""
-    return status_and_result(path)[0]
-
-
-def status_and_result(path: Path) -> tuple[RunStatus | None, Result | None]:
-    """The state of the run in this folder and its result, if it has one that is sound; both from one reading."""
-    run = open_run(path)
+def run_status(run: Run) -> RunStatus | None:
+    """The state of a run; None if it has not started."""
     if result := run.result:
-        return RunStatus(path, result.status, result.seconds, result.step, result.step), result
-    step = last_step(path)
-    steps = flat_yaml(run.config).get("train.steps")
-    status = RunStatus(path, INTERRUPTED, step=step, steps=steps if isinstance(steps, int) else 0)
-    if is_locked(path):
-        return status._replace(state=RUNNING, seconds_left=seconds_left(status, run)), None
-    if failure := run.broken or failure_of(run):
-        return status._replace(state=FAILED, reason=str(failure)), None
-    return (status if run.config else None), None
+        return RunStatus(run.path, result.status, result.seconds, result.step, result.step)
+    rows, steps = [(0, "", 0.0)], flat_yaml(run.config).get("train.steps")
+    with suppress(UserError):
+        rows += read_metrics(run.path)
+    status = RunStatus(run.path, INTERRUPTED, step=rows[-1][0], steps=steps if isinstance(steps, int) else 0)
+    if is_locked(run.path):
+        return status._replace(state=RUNNING, seconds_left=seconds_left(status, run))
+    if failure := run.broken or run.failure:
+        return status._replace(state=FAILED, reason=str(failure))
+    return status if run.config else None
 
 
 def seconds_left(status: RunStatus, run: Run) -> float | None:
@@ -110,7 +105,7 @@ def seconds_left(status: RunStatus, run: Run) -> float | None:
 
 def log_text(path: Path) -> str:
     """The last lines of the log, and why the run failed if it did; `UserError` if there is neither."""
-    lines, failure = last_lines(path), failure_of(open_run(path))
+    lines, failure = last_lines(path), open_run(path).failure
     if not (lines or failure):
         raise UserError(f"{path} has no log")
     return "\n".join([*lines, *([f"failed: {failure}"] if failure else [])])

@@ -1,49 +1,46 @@
-"""Read run folders. Imports no torch.
+"""Read and write run folders. Imports no torch.
 
 A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`; `tfstudy.runs.schema` describes its files. They
 may come from somebody else or be damaged: `open_run` reads them, checks them against the digests in the result, and
-says what is broken; nothing of a broken run is believed.
+says what is broken; nothing of a broken run is believed. Files appear complete (written aside, then renamed) or grow by
+whole lines, and the result is written last, so that a killed run can be resumed.
 """
 
 import gzip
 import io
+import json
 import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from tfstudy.config.resolve import resolve
+from tfstudy.config.schema import RunConfig, to_yaml
 from tfstudy.config.trees import yaml_sections
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.runs import old_records
-from tfstudy.runs.files import (
-    RUN,
-    BrokenError,
-    check_plain,
-    command_again,
-    digest_of,
-    has_study,
-    is_locked,
-    resume_study_command,
-    unsealed,
-)
+from tfstudy.runs import files, old_records
+from tfstudy.runs.files import RUN, BrokenError, digest_of, naming, sealed, unsealed, utc_now, write_atomically
+from tfstudy.runs.identity import Identity, run_hash, settings_of
 from tfstudy.runs.schema import (
     FORMAT,
-    SLICES,
+    OLD_FORMAT,
     AnyEvent,
     Environment,
     Failed,
+    Finished,
     Prediction,
     ReadTest,
     Result,
     Started,
     StepsComputed,
 )
-from tfstudy.runs.studyfile import PACKED_WITHOUT, exists, packed_in, read_file
+from tfstudy.runs.studyfile import PACKED_WITHOUT, check_writable, exists, packed_in, read_bytes, read_file, study_zips
 
 CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
@@ -53,20 +50,13 @@ HEADER = "step,metric,value"  # of metrics.csv
 WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy export RUN`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
 MAX_CONFIG = 1 << 20  # bytes of config.yaml
-MAX_BYTES = 1 << 26  # of each other file but the predictions
 MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked
 METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?))", re.ASCII)
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a RecursionError: too deeply nested
 RESULTS = msgspec.json.Decoder(Result)
 EVENT = msgspec.json.Decoder(AnyEvent)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
-
-
-class _Format(msgspec.Struct):
-    format: int = 0
-
-
-FORMATS = msgspec.json.Decoder(_Format)
+SEALS = {FORMAT: files.SEAL, OLD_FORMAT: old_records.SEAL}
 
 
 class Run(NamedTuple):
@@ -74,30 +64,55 @@ class Run(NamedTuple):
 
     path: Path
     config: bytes = b""  # the text of config.yaml; empty if there is none
-    events: tuple[AnyEvent, ...] = ()
-    result: Result | None = None
+    events: tuple[AnyEvent, ...] = ()  # first to last
+    result: Result | None = None  # of a finished run, or one that diverged
     broken: BrokenError | None = None  # why it can't be believed
+
+    @property
+    def environments(self) -> list[Environment]:
+        """The environment of each process that worked on it, first to last."""
+        found: list[Environment] = []
+        for event in self.events:
+            if isinstance(event, Started):
+                found.append(event.environment)
+            elif isinstance(event, StepsComputed) and found:
+                found[-1] = msgspec.structs.replace(found[-1], execution=event.how)
+        return found
+
+    @property
+    def test_reads(self) -> dict[str, int]:
+        """How often each test set was evaluated with its weights."""
+        return dict(sorted(Counter(event.split for event in self.events if isinstance(event, ReadTest)).items()))
+
+    @property
+    def last_start(self) -> Started | None:
+        """What the last process that worked on it recorded when it started."""
+        return next((event for event in reversed(self.events) if isinstance(event, Started)), None)
+
+    @property
+    def failure(self) -> Failed | None:
+        """Why it was given up; None if it was not, or if a process has started to work on it since."""
+        ends = [event for event in self.events if isinstance(event, Started | Failed)]
+        return ends[-1] if ends and isinstance(ends[-1], Failed) and not self.result else None
 
 
 def open_run(path: Path) -> Run:
     """Read a run folder, or a packed run, and check all of it but predictions and weights. Raises nothing."""
     try:
-        if path.is_dir():
-            check_plain(path)
-        config = read_bytes(path / CONFIG, MAX_CONFIG)
-        content = read_bytes(path / RESULT)
+        files.check_plain(path)
+        config, content = read_bytes(path / CONFIG, MAX_CONFIG), read_bytes(path / RESULT)
         name = RUN.fullmatch(path.name)
         owner = header[1].strip().decode(errors="replace") if (header := OWNER.match(config)) else ""
         if name and owner and not owner.startswith(name["hash"]):
             raise BrokenError(path / CONFIG, f"it belongs to another run ({quoted(owner, 8, '')})")
         if not content and not has_result(path):
             return Run(path, config, _read_events(path))
-        result = _decode_result(path, content)
+        result = _decode_result(path / RESULT, content)
         if name and (int(name["seed"]) != result.seed or not result.run.startswith(name["hash"])):
             raise BrokenError(path / RESULT, f"it belongs to another run (s{result.seed}-{quoted(result.run, 8, '')})")
         if owner and owner != result.run:
             raise BrokenError(path / CONFIG, "it belongs to another run than the result")
-        if result.format == old_records.FORMAT:
+        if result.format == OLD_FORMAT:
             return Run(path, config, old_records.events(path, config, result), result)
         for file in DIGESTED:
             known = read_bytes(path / file)[: result.events_size if file == EVENTS else None]
@@ -111,35 +126,19 @@ def open_run(path: Path) -> Run:
         return Run(path, broken=BrokenError(path, str(error.strerror)))
 
 
-def read_bytes(path: str | Path, limit: int = MAX_BYTES) -> bytes:
-    """The content of a file of a run; empty if there is none, `BrokenError` if it can't be believed."""
+def _decode_result(file: Path, content: bytes) -> Result:
     try:
-        return read_file(path, limit)
-    except OSError:
-        return b""
-
-
-def _decode_result(path: Path, content: bytes) -> Result:
-    file = path / RESULT
-    try:
-        number = FORMATS.decode(content).format
-        if number == old_records.FORMAT:
-            return old_records.decode_result(file, content)
-        if number and number != FORMAT:
-            reason = f"it has format {number}, but this version reads formats {old_records.FORMAT} and {FORMAT}"
-            raise BrokenError(file, reason)
-        result = RESULTS.decode(unsealed(content, file))
-        for split in result.splits.values():
-            SLICES.decode(split.encoded_slices)
+        result = RESULTS.decode(content)
     except UNREADABLE as error:
         raise BrokenError(file, str(error)) from None
-    if missing := {CONFIG, EVENTS} - result.files.keys():
+    unsealed(content, file, SEALS[result.format])
+    if result.format == FORMAT and (missing := {CONFIG, EVENTS} - result.files.keys()):
         raise BrokenError(file, f"it has no digest of {', '.join(sorted(missing))}")
     return result
 
 
 def _read_events(path: Path) -> tuple[AnyEvent, ...]:
-    """The events of a run, first to last. An incomplete last line, which a kill may leave, is dropped."""
+    """The events of a run. An incomplete last line, which a kill may leave, is dropped."""
     lines = read_bytes(path / EVENTS).split(b"\n")[:-1]
     try:
         return tuple(EVENT.decode(unsealed(line + b"\n", path / EVENTS)) for line in lines)
@@ -157,11 +156,6 @@ def is_finished(path: Path) -> bool:
     return has_result(path) and open_run(path).result is not None
 
 
-def broken_because(path: Path) -> str:
-    """Why a run can't be believed; empty if it can."""
-    return str(open_run(path).broken or "")
-
-
 def sound_run(path: Path) -> Run:
     """The same as `open_run`; `UserError` if the run is broken."""
     run = open_run(path)
@@ -172,10 +166,10 @@ def sound_run(path: Path) -> Run:
 
 def read_result(path: Path) -> Result:
     """The result of a finished run; `UserError` if there is none, or if the run is broken."""
-    result = sound_run(path).result
-    if not result:
-        raise UserError(f"{path} has not finished; {how_to_continue(path)}")
-    return result
+    run = sound_run(path)
+    if not run.result:
+        raise UserError(f"{path} has not finished; {how_to_continue(run)}")
+    return run.result
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -185,63 +179,21 @@ def read_config(path: Path) -> dict[str, Any]:
     return yaml_sections(content, str(path / CONFIG))
 
 
-def how_to_continue(path: Path) -> str:
+def how_to_continue(run: Run) -> str:
     """What a message says of an unfinished run: that it is running, or which command resumes it."""
-    if is_locked(path):
+    if files.is_locked(run.path):
         return "it is still running (`tfstudy status` shows its progress)"
-    start, again = last_start(path), "its own command"
-    if start and start.tuning:
-        again = "the `tfstudy tune` command of its search"
-    elif has_study(path):
-        again = f"`{resume_study_command(path.parents[2])}`"
-    return f"{again} resumes it"
+    again = f"`{files.resume_study_command(run.path.parents[2])}`" if files.has_study(run.path) else "its own command"
+    tuning = run.last_start and run.last_start.tuning
+    return f"{'the `tfstudy tune` command of its search' if tuning else again} resumes it"
 
 
-def last_start(path: Path) -> Started | None:
-    """What the last process that worked on a run recorded when it started; None if there is no sound record of it."""
-    return next((event for event in reversed(open_run(path).events) if isinstance(event, Started)), None)
-
-
-def read_environments(path: Path) -> list[Environment]:
-    """The environment of each process that worked on a run, first to last; empty if the run is broken."""
-    return environments_of(open_run(path).events)
-
-
-def environments_of(events: Iterable[AnyEvent]) -> list[Environment]:
-    """The same, of the events of a run."""
-    found: list[Environment] = []
-    for event in events:
-        if isinstance(event, Started):
-            found.append(event.environment)
-        elif isinstance(event, StepsComputed) and found:
-            found[-1] = msgspec.structs.replace(found[-1], execution=event.how)
-    return found
-
-
-def read_test_reads(path: Path) -> dict[str, int]:
-    """How often each test set was evaluated with this run's weights."""
-    return test_reads_of(open_run(path).events)
-
-
-def test_reads_of(events: Iterable[AnyEvent]) -> dict[str, int]:
-    """The same, of the events of a run."""
-    return dict(sorted(Counter(event.split for event in events if isinstance(event, ReadTest)).items()))
-
-
-def failure_of(run: Run) -> Failed | None:
-    """Why a run was given up; None if it was not, or if a process has started to work on it since."""
-    ends = [event for event in run.events if isinstance(event, Started | Failed)]
-    return ends[-1] if ends and isinstance(ends[-1], Failed) and not run.result else None
-
-
-def last_step(path: Path) -> int:
-    """The last step in the metrics of a run, finished or not; 0 before the first one."""
-    try:
-        *_, row, _ = [b"", *read_bytes(path / METRICS).rsplit(b"\n", 2)]
-    except BrokenError:
-        return 0
-    found = METRIC_ROW.fullmatch(row.decode(errors="replace"))
-    return int(found[1]) if found else 0
+def read_metrics(path: Path) -> list[tuple[int, str, float]]:
+    """The rows of a run's `metrics.csv` that are whole: step, metric, value; empty without the file."""
+    sound_run(path)
+    lines = read_bytes(path / METRICS).decode(errors="replace").split("\n")[:-1]  # the last one may be incomplete
+    found = filter(None, map(METRIC_ROW.fullmatch, lines))
+    return [(int(row[1]), row[2], float(row[3])) for row in found]
 
 
 def read_predictions(path: Path, split: str) -> list[Prediction]:
@@ -268,14 +220,6 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
     raise UserError(f"{path} has no readable predictions of split '{split}' ({reason})")
 
 
-def read_metrics(path: Path) -> list[tuple[int, str, float]]:
-    """The rows of a run's `metrics.csv` that are whole: step, metric, value; empty without the file."""
-    sound_run(path)
-    lines = read_bytes(path / METRICS).decode(errors="replace").split("\n")[:-1]  # the last one may be incomplete
-    found = filter(None, map(METRIC_ROW.fullmatch, lines))
-    return [(int(row[1]), row[2], float(row[3])) for row in found]
-
-
 def find_weights(path: Path, result: Result) -> Path:
     """Return the checkpoint that a run was evaluated with, or else its `weights.safetensors`.
 
@@ -289,14 +233,8 @@ def find_weights(path: Path, result: Result) -> Path:
             return file
     raise UserError(
         f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
-        f"`{command_again(path, result.smoke)}` trains it again"
+        f"`{files.command_again(path, result.smoke)}` trains it again"
     )
-
-
-def has_weights(path: Path) -> bool:
-    """Whether a run folder has a file of weights."""
-    files = (path / WEIGHTS, *(path / "checkpoints" / f"{name}.ckpt" for name in CHECKPOINTS))
-    return any(map(exists, files))
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
@@ -305,3 +243,156 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
         return read_bytes(path / "train.log").decode(errors="replace").splitlines()[-count:]
     except BrokenError:
         return []
+
+
+# Writing
+
+
+class RunFolder:
+    """The folder of one run. Only the process that holds its lock writes to it (see `write_run`)."""
+
+    def __init__(self, path: Path, run: str) -> None:
+        self.path, self.run = path, run
+        self.checkpoints, self.metrics = path / "checkpoints", path / METRICS
+
+    @property
+    def result(self) -> Result:
+        """The result; `UserError` if there is none that can be read."""
+        return read_result(self.path)
+
+    def record(self, *events: AnyEvent) -> None:
+        """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
+        result = check_addable(self.path)
+        add_events(self.path, *events)
+        if result:
+            self.write_result(result)
+
+    def finish(self, result: Result) -> None:
+        """Write `result.json`, after which the run is finished. `ValueError` for a result that can't be read back.
+
+        Its test sets are recorded as read, once: an evaluation that was killed before this is no read.
+        """
+        RESULTS.decode(msgspec.json.encode(result))  # refuses nan, which becomes null
+        recorded = open_run(self.path).test_reads
+        tests = [name for name, scores in result.splits.items() if scores.role == "test" and name not in recorded]
+        add_events(self.path, *(ReadTest(split=name, reason="run") for name in tests), Finished(status=result.status))
+        self.write_result(msgspec.structs.replace(result, test_reads=open_run(self.path).test_reads))
+        (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
+
+    def write_result(self, result: Result) -> None:
+        """Write `result.json` with the digests of the other files as they are now."""
+        contents = {}
+        for name in DIGESTED:
+            if (file := self.path / name).exists():
+                with file.open("rb+") as opened:
+                    os.fsync(opened)  # what the result vouches for reaches the disk before it
+                    contents[name] = opened.read()
+        digests = {name: digest_of(content) for name, content in contents.items()}
+        result = msgspec.structs.replace(result, files=digests, events_size=len(contents[EVENTS]))
+        write_atomically(self.path / RESULT, sealed(result))
+
+    def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> str:
+        """Write all predictions of a split; the same ones give the same bytes. Return the sha256 of the file."""
+        lines = (json.dumps(msgspec.to_builtins(row), ensure_ascii=False) + "\n" for row in predictions)
+        content = gzip.compress("".join(lines).encode(), mtime=0)
+        write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", content)
+        return digest_of(content)
+
+    def log(self, text: str) -> None:
+        """Add a line to `train.log`."""
+        with (self.path / "train.log").open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
+    """The folder of the run with this config."""
+    split = str(config.data.split).replace("/", "_")
+    return root / study / f"{config.task}-{split}" / config.arch / f"s{config.seed}-{identity.hash[:8]}"
+
+
+@contextmanager
+def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool = False) -> Iterator[RunFolder]:
+    """The run's folder, locked until the block or this process ends. With `restart` an existing run is archived.
+
+    `UserError` if the folder can't be written or has a link, if another process works on the run, if its config was
+    edited, if it is broken or packed, or if a zip file of the study, which may have the run, can't be read.
+    """
+    if files.has_study(path):
+        study_zips(path.parents[2], strict=True)
+    check_writable(path)
+    with ExitStack() as stack:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(files.locked(path))
+        except OSError as error:
+            raise UserError(f"can't write to {path}: {error.strerror}") from None
+        if restart and any(item.name != ".lock" for item in path.iterdir()):
+            print(f"existing run archived: {archive(path)}")
+        folder = RunFolder(path, identity.hash)
+        if not (path / CONFIG).exists() and not has_result(path):
+            write_atomically(path / CONFIG, f"# tfstudy run {folder.run}\n{to_yaml(config)}".encode())
+        _check_own(folder, config)
+        yield folder
+
+
+def _check_own(folder: RunFolder, config: RunConfig) -> None:
+    """`UserError` if a run is broken, if its config has other settings, or if its events are those of another run."""
+    path = folder.path
+    try:
+        content = read_bytes(path / CONFIG, MAX_CONFIG)
+        same = not (path / CONFIG).exists() or settings_of(resolve(yaml_sections(content, CONFIG))) == settings_of(
+            config
+        )
+    except (UserError, AttributeError):
+        same = False
+    if not same:
+        raise UserError(
+            f"{path / CONFIG} was edited after the run started, so its results would not belong to its config; "
+            "restore it, or archive the run and start again (restart)"
+        )
+    run = open_run(path)
+    recorded = [one for one in run.environments if one.settings]
+    own = all(run_hash(one.settings, one.data, one.code_versions) == folder.run for one in recorded)
+    if error := run.broken or (None if own else BrokenError(path / EVENTS, "it belongs to another run")):
+        more = f"; without {RESULT} the same command evaluates its checkpoint again" if error.name == RESULT else ""
+        raise UserError(f"{path}: {error}; a restart archives the run and starts again{more}")
+
+
+def check_addable(path: Path) -> Result | None:
+    """Return the result of a run; `UserError` if nothing is added to its record, packed or written by older code."""
+    check_writable(path)
+    result = open_run(path).result
+    if result and result.format != FORMAT:
+        raise UserError(
+            f"{path} was recorded by older code, and nothing is added to its record; a restart runs it again"
+        )
+    return result
+
+
+def archive(path: Path) -> Path:
+    """Move the content of a run folder to `<name>.old-<n>` next to it, and return that folder."""
+    archived = files.archive_name(path)
+    archived.mkdir()
+    # The result goes first and the config last: if interrupted in between, an unfinished run of this config remains.
+    for item in sorted(path.iterdir(), key=lambda item: (item.name != RESULT, item.name == CONFIG)):
+        if item.name != ".lock":
+            item.rename(archived / item.name)
+    return archived
+
+
+def add_events(path: Path, *events: AnyEvent) -> None:
+    """Add events to `events.jsonl`, now unless they have a time. An incomplete last line is dropped."""
+    content = read_bytes(path / EVENTS)
+    number = os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    with naming(path / EVENTS), os.fdopen(number, "wb", buffering=0) as file:
+        file.truncate(content.rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
+        file.write(b"".join(sealed(msgspec.structs.replace(one, time=one.time or utc_now())) for one in events))
+        os.fsync(file)
+
+
+def write_failure(path: Path, reason: str, attempts: int) -> None:
+    """Record why a run was given up."""
+    check_writable(path)
+    path.mkdir(parents=True, exist_ok=True)
+    add_events(path, Failed(reason=reason, attempts=attempts))

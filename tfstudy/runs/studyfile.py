@@ -18,13 +18,15 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import RUN, BrokenError, is_archived, open_file, read_plain
+from tfstudy.runs.files import RUN, BrokenError, check_plain, has_study, is_archived, open_file, read_plain
 
 PLANS = ".plans"  # the folder of a study with the runs that its grids planned
 PLAN = re.compile(rf"{re.escape(PLANS)}/[0-9a-f]{{8}}\.json")
+DEPTH = 3  # names in the path of a run folder within its study
+PART = r"(?!\.\.?(?:/|\Z))[^/\\]+"  # a name in a path
+FILE = re.compile(rf"(?P<run>{PART}/{PART}/{RUN.pattern})/(?:{PART}/)*{PART}")  # of a run, within its study
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
 MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
-DEPTH = 3  # names in the path of a run folder within its study
 PACKED_WITHOUT = "packed without predictions"
 
 
@@ -43,26 +45,13 @@ class StudyZip:
         self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
         self.plans: list[str] = []  # names of the members that are plans
         for info in members:
-            if problem := self._problem(info):
-                raise BrokenError(path, f"member {quoted(info.filename)} {problem}")
-            self.members[info.filename] = info
-            if PLAN.fullmatch(info.filename):
-                self.plans.append(info.filename)
-            else:
-                self.runs.setdefault(run_of(info.filename), []).append(info.filename)
+            file, plan = FILE.fullmatch(name := info.orig_filename), PLAN.fullmatch(name)
+            if not (file or plan) or not name.isprintable() or name in self.members:
+                raise BrokenError(path, f"member {quoted(name)} is neither a file of a run nor a plan, or occurs twice")
+            self.members[name] = info
+            (self.runs.setdefault(file["run"], []) if file else self.plans).append(name)
         if sum(info.file_size for info in members) > MAX_EXPANSION * path.stat().st_size:
             raise BrokenError(path, f"it unpacks to more than {MAX_EXPANSION} times its size")
-
-    def _problem(self, info: ZipInfo) -> str:
-        """Why no `tfstudy pack` wrote this member; empty if it may have."""
-        name, parts = info.filename, info.filename.split("/")
-        if name != info.orig_filename or "\\" in name or not name.isprintable() or len(name) > 1000:
-            return "has an unusual name"
-        if not {"", ".", ".."}.isdisjoint(parts):
-            return "has a path that does not lead into the study"
-        if not PLAN.fullmatch(name) and (len(parts) <= DEPTH or not RUN.fullmatch(parts[DEPTH - 1])):
-            return "is neither in a run folder nor a plan"
-        return "occurs twice" if name in self.members else ""
 
     def read(self, name: str, limit: int = 1 << 30) -> bytes:
         """The content of a member; `BrokenError` if it is damaged or longer than `limit` bytes."""
@@ -135,12 +124,22 @@ def packed_in(run: str | Path) -> Path | None:
     return found[0].path if found else None
 
 
-def check_unpacked(run: Path) -> None:
-    """`UserError` if a command that writes into a run folder is given a packed run."""
+def check_writable(run: Path) -> None:
+    """Raise `UserError` if a run is packed, or if what is written into its folder could land elsewhere, through links.
+
+    The folders of a run, its architecture and its experiment may not be links either; those of a study and of all
+    results are the user's own choice.
+    """
     if file := packed_in(run):
         raise UserError(
             f"{run} is packed in {file}, which is never changed; `unzip -n {file} -d {file.parent}` unpacks its runs"
         )
+    if link := next((path for path in (run, *run.parents[: 2 * has_study(run)]) if path.is_symlink()), None):
+        raise UserError(f"{link} is a link, and nothing is written through links; give the folder that it names")
+    try:
+        check_plain(run)
+    except BrokenError as error:
+        raise UserError(f"{run}: {error}; nothing is written into this folder") from None
 
 
 def exists(path: str | Path) -> bool:
@@ -187,3 +186,11 @@ def read_file(path: str | Path, limit: int = 1 << 30) -> bytes:
         if not found or found[1] not in found[0].members:
             raise
         return found[0].read(found[1], limit)
+
+
+def read_bytes(path: str | Path, limit: int = 1 << 26) -> bytes:
+    """The same, but empty if there is no such file."""
+    try:
+        return read_file(path, limit)
+    except OSError:
+        return b""

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from lightning.pytorch.loggers import Logger
 
 from tfstudy.config.schema import RunConfig
-from tfstudy.runs.store import HEADER
-from tfstudy.runs.writer import RunFolder
+from tfstudy.runs.store import HEADER, RunFolder
 
 
 class MetricsFile(Logger):

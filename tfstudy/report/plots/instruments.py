@@ -14,8 +14,8 @@ from tfstudy.errors import printable
 from tfstudy.report.markup import count_range
 from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label
 from tfstudy.report.plots import layout, series
-from tfstudy.runs.display import metric_name as words
 from tfstudy.runs.measurement_record import Chart
+from tfstudy.runs.schema import metric_name as words
 
 if TYPE_CHECKING:
     from tfstudy.instruments.attention import Maps  # imports torch
@@ -89,11 +89,11 @@ def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, series.Style],
             axes.vlines(centres, points["low"], points["high"], color="0.15", lw=0.9)
         else:
             series.draw_line(axes, points.set_index("x"), styles[label])
-    axes.set(xscale="log" if chart.log_x and numeric else "linear", yscale="log" if chart.log_y else "linear")
+    axes.set(yscale="log" if chart.log_y else "linear")
     if not numeric:
         names = [str(name) for name in order]
         axes.set_xticks(range(len(order)), names, rotation=90 if sum(map(len, names)) > 24 else 0)
-    elif all(isinstance(x, int) for x in order) and not chart.log_x:
+    elif all(isinstance(x, int) for x in order):
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.summary import rows_of
 from tfstudy.report.markup import count_range, short_number
-from tfstudy.runs.display import metric_name
+from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
     import pandas as pd
