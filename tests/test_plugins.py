@@ -11,7 +11,7 @@ from tests.commands import tfstudy
 from tests.example_records import set_environments
 from tests.example_task import ARCHITECTURE, LETTERS, install, write
 from tfstudy import plugins, tasks
-from tfstudy.config.presets import all_presets, preset
+from tfstudy.config.presets import preset, presets
 from tfstudy.errors import UserError
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, perform
@@ -245,6 +245,6 @@ def test_a_task_and_an_architecture_bring_their_presets(mine, tmp_path, capsys):
     assert preset("mine", "lstm") == {"model": {"hidden": 24}}
     assert preset("mine", "cnn") == preset("copying", "bag") == {}
     assert (preset("scan", "bag"), preset("scan", "bag", "deep")) == ({"model": {"depth": 3}}, {"model": {"depth": 9}})
-    assert set(all_presets("scan")["default"]) >= {"bag", "lstm"}
+    assert set(presets("scan")["default"]) >= {"bag", "lstm"}
     assert tfstudy("config", "mine", "--arch", "lstm") == 0
     assert "hidden: 24" in capsys.readouterr().out

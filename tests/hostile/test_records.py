@@ -298,13 +298,11 @@ def test_no_damaged_or_foreign_shared_weights_are_loaded(tmp_path):
         path.write_bytes(one)
         refused()
     for changes, fact in (
-        ({"layer.bias": torch.zeros(7, 1)}, "shape or type ('layer.bias')"),
-        ({"layer.bias": torch.zeros(7, dtype=torch.int32)}, "shape or type ('layer.bias')"),
-        ({"another": torch.zeros(1)}, "shape or type ('another')"),
+        ({"layer.bias": torch.zeros(7, 1)}, "'layer.bias' differs in name, shape or type"),
+        ({"layer.bias": torch.zeros(7, dtype=torch.int32)}, "'layer.bias' differs"),
+        ({"another": torch.zeros(1)}, "'another' differs"),
     ):
         share(WEIGHTS | changes, path, HASH)
         assert fact in refused()
-    with pytest.raises(UserError, match="not finite"):
-        share(WEIGHTS | {"layer.bias": torch.full((7,), float("nan"))}, path, HASH)
     os.truncate(path, 1 << 40)
-    assert "bytes" in refused()
+    assert "longer than" in refused()

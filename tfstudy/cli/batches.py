@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from tfstudy.cli.output import print_listing
-from tfstudy.config.presets import differences
+from tfstudy.config.presets import preset_notes
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
@@ -71,7 +71,8 @@ def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: boo
         found = forecast(batch, executor.max_parallel)
     own = [f"unlike the paper, {key}: {text}" for key, text in (grid.get("differences") or {}).items()]
     presets = dict.fromkeys((job.config["task"], job.config["arch"], job.options.preset) for job in batch.jobs)
-    theirs = [f"unlike the paper ({names[2]}): {text}" for names in presets for text in differences(*names)]
+    differences = [(one[2], text) for one in presets for text in preset_notes(*one).get("differences", [])]
+    theirs = [f"unlike the paper ({preset}): {text}" for preset, text in differences]
     return found._replace(notes=[*found.notes, *own, *theirs])
 
 

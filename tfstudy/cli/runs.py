@@ -169,5 +169,5 @@ def requested(
     if tree and not online and "hub" not in assigned.get("data", {}):
         check_local(config)
     record = open_run(file.parent).last_start if whole and file else None  # of the run whose config the file is
-    recorded = record.preset if record and record.preset in presets(task) else "default"
+    recorded = record.preset if record and record.preset in presets(task, [arch]) else "default"
     return config, recorded if whole else preset

@@ -6,14 +6,14 @@ Imports no torch before the names of the task and the architecture are known to 
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.config.trees import MAX_DEPTH, SyntaxUserError, Tree, merge, nested, parse_yaml
+from tfstudy.config.trees import MAX_DEPTH, Tree, merge, nested, parse_yaml
 from tfstudy.errors import UserError, nearest, quoted
 
 Section = TypeVar("Section", bound=BaseModel)
@@ -142,7 +142,7 @@ def overrides(assignments: Sequence[str]) -> Tree:
             raise UserError(f"the key {quoted(key)} of --set has more than {MAX_DEPTH} points")
         try:
             leaf: Any = parse_yaml(value, f"the value of {quoted(key)}") if value else ""
-        except SyntaxUserError:
+        except UserError:  # text, such as a path with a colon
             leaf = value
         tree = merge(tree, nested(key, leaf))
     return tree
@@ -186,28 +186,21 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
 
 
 def _explain(error: ValidationError, section: type[BaseModel], prefix: str, known: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each error: what a value must be and what it is, with the nearest of a few allowed words."""
     for problem in error.errors(include_url=False):
-        key = quoted(".".join(map(str, problem["loc"])), marks="")
+        key, value = quoted(".".join(map(str, problem["loc"])), marks=""), problem["input"]
+        text = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        rule = WRONG_KINDS.get(problem["type"]) or text
         if problem["type"] == "extra_forbidden":
             yield _unknown(key, section, prefix, known)
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
+        elif not key:
+            yield f"{prefix}{rule}"
         else:
-            yield f"'{prefix}{key}' {_refusal(problem)}" if key else f"{prefix}{rule(problem)}"
-
-
-def rule(problem: Mapping[str, Any]) -> str:
-    """Return what a value must be, such as `must be a number`, for one of the errors of pydantic."""
-    text: str = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return WRONG_KINDS.get(problem["type"]) or text
-
-
-def _refusal(problem: Mapping[str, Any]) -> str:
-    """Return what a value must be and what it is, with the nearest word if only some words are allowed."""
-    value, allowed = problem["input"], problem.get("ctx", {}).get("expected", "")
-    words = re.findall(r"'([^']*)'", allowed) if problem["type"] == "literal_error" else ()
-    hint = nearest(value, words) if isinstance(value, str) else ""
-    return f"{rule(problem)}, but is {quoted(value)}{hint}"
+            words = re.findall(r"'([^']*)'", text) if problem["type"] == "literal_error" else ()
+            hint = nearest(value, words) if isinstance(value, str) else ""
+            yield f"'{prefix}{key}' {rule}, but is {quoted(value)}{hint}"
 
 
 def _settings_of(arch: str) -> Iterable[str]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validat
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import TaskConfig
 
-COLUMN, WIDTH = 34, 80  # where comments on the keys of a config begin and end
+WIDTH = 80  # of comments on the keys of a config
 BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
@@ -153,7 +153,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def annotated(config: RunConfig) -> str:
-    """Return the same in 80 columns, each key with a comment on its type, range and meaning.
+    """Return the same in 80 columns, each key below a comment on its type, range and meaning.
 
     The comment on a value other than the default says what it was changed from.
     """
@@ -162,24 +162,17 @@ def annotated(config: RunConfig) -> str:
 
 def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
     for name, field in type(section).model_fields.items():
-        value = getattr(section, name)
-        if isinstance(value, BaseModel):
-            yield _commented(f"{indent}{name}:", str(field.description))
+        value, comment, margin = getattr(section, name), str(field.description), f"{indent}# "
+        nested = isinstance(value, BaseModel)
+        if not nested:
+            limits = "".join(f" {sign} {getattr(m, k)}" for m in field.metadata for k, sign in BOUNDS if hasattr(m, k))
+            default = field.is_required() or value == field.default
+            changed = "" if default else f", changed from {json.dumps(field.default)}"
+            comment = f"{_type_name(field.annotation)}{limits}{changed}: {comment}"
+        yield textwrap.fill(comment, WIDTH, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+        yield f"\n{indent}{name}:" + ("\n" if nested else f" {json.dumps(value)}\n")
+        if nested:
             yield from _annotated(value, indent + "  ")
-            continue
-        bounds = ",".join(
-            f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key)
-        )
-        changed = "" if field.is_required() or value == field.default else f", changed from {json.dumps(field.default)}"
-        comment = f"{_type_name(field.annotation)}{bounds}{changed}: {field.description}"
-        yield _commented(f"{indent}{name}: {json.dumps(value)}", comment)
-
-
-def _commented(text: str, comment: str) -> str:
-    """Return a line of YAML with a comment, which continues on lines below."""
-    lines = textwrap.wrap(comment, WIDTH - COLUMN - 2, break_long_words=False, break_on_hyphens=False)
-    first, rest = (f"{text}\n", lines) if len(text) >= COLUMN else (f"{text:{COLUMN}}# {lines[0]}\n", lines[1:])
-    return first + "".join(f"{'':{COLUMN}}# {line}\n" for line in rest)
 
 
 def _type_name(annotation: Any) -> str:

@@ -66,10 +66,6 @@ def nested(key: str, value: Any) -> Tree:
     return tree
 
 
-class SyntaxUserError(UserError):
-    """Text that is not YAML."""
-
-
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads numbers, booleans, null and text, but no dates: a config has none, and 2020-02-30 is a name."""
 
@@ -95,12 +91,12 @@ def configs() -> Path:
     return inside if inside.is_dir() else package.parent / "configs"
 
 
-def read_yaml(path: Path, what: str = "", aliases: bool = False) -> dict[str, Any]:
+def read_yaml(path: Path, aliases: bool = False) -> Tree:
     """Return the mapping that a YAML file holds; `UserError` with the file and the line if it holds something else.
 
-    `what` names the file in messages; the default is its path. `aliases` are for files of the project only.
+    `aliases` are for files of the project only.
     """
-    what = what or quoted(path, limit=300, marks="")
+    what = quoted(path, limit=300, marks="")
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -126,7 +122,7 @@ def _flat_section(text: str) -> Tree:
     return flatten(parse_yaml(text, "config.yaml") or {})
 
 
-def yaml_sections(content: bytes, what: str, aliases: bool = False) -> dict[str, Any]:
+def yaml_sections(content: bytes, what: str, aliases: bool = False) -> Tree:
     """Return the mapping that a YAML document holds; `UserError` with its name if it holds something else."""
     tree = parse_yaml(content, what, aliases)
     if not isinstance(tree, dict):
@@ -137,9 +133,8 @@ def yaml_sections(content: bytes, what: str, aliases: bool = False) -> dict[str,
 def parse_yaml(text: str | bytes, what: str, aliases: bool = False) -> Any:
     """Return the value of a YAML document: mappings, lists, text, numbers, booleans and None.
 
-    `UserError` if it is larger or deeper than the bounds of this module, has explicit tags, or has aliases where none
-    are allowed: a few of them can stand for more values than fit into memory. `SyntaxUserError` if it is not YAML.
-    `what` names the text in the message.
+    `UserError` if it is not YAML, is larger or deeper than the bounds of this module, has explicit tags, or has aliases
+    where none are allowed: a few of them can stand for more values than fit into memory. `what` names the text.
     """
     if len(text) > MAX_BYTES:
         raise UserError(f"{what} is too large: at most {MAX_BYTES:,} bytes are read")
@@ -158,4 +153,4 @@ def parse_yaml(text: str | bytes, what: str, aliases: bool = False) -> Any:
         return _Loader(text).get_single_data()
     except (yaml.YAMLError, ValueError) as error:  # a ValueError: wrong encoding, or a long integer
         reason = quoted(" ".join(str(error).split()), limit=200, marks="")
-        raise SyntaxUserError(f"{what} is not valid YAML: {reason}") from None
+        raise UserError(f"{what} is not valid YAML: {reason}") from None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 import torch
 
-from tfstudy.config.presets import about_preset
+from tfstudy.config.presets import preset_notes
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, check_loggers, device_name, device_of
@@ -68,7 +68,7 @@ def run(
             return _finished_before(folder, options, report)
         start(prepared, folder, options, device, report)
         report(describe(prepared, path))
-        if about := about_preset(config.task, config.arch, options.preset):
+        if about := preset_notes(config.task, config.arch, options.preset).get("about"):
             report(f"preset {options.preset}: {about}")
         shared = overlap(prepared.task)
         warnings = (*unknown_warnings(prepared.task), overlap_warning(prepared.task, shared))

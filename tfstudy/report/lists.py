@@ -11,7 +11,7 @@ from typing import Any
 from tfstudy import instruments, models, tasks
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import results
-from tfstudy.config.presets import all_presets
+from tfstudy.config.presets import presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.registry import Registry
@@ -64,8 +64,8 @@ def _tasks(task: str) -> Rows:
 
 def _presets(task: str) -> Rows:
     tasks.find(task)
-    found = [(name, arch, tree) for name, archs in all_presets(task).items() for arch, tree in archs.items()]
-    return [{"name": n, "arch": a, "about": str(t.get("about", ""))} for n, a, t in found if isinstance(t, dict)]
+    found = [(name, arch, tree) for name, archs in presets(task).items() for arch, tree in archs.items()]
+    return [{"name": n, "arch": a, "about": str(t.get("about", ""))} for n, a, t in found]
 
 
 def runs_list(folder: Path) -> Rows:

@@ -36,7 +36,6 @@ PREFIX = b"sha256:"
 COMMENT = len(PREFIX) + 64
 ENTRY = "tfstudy"  # of the metadata of `weights.safetensors`: `RUN sha256:DIGEST`
 MAX_HEADER = 1 << 20  # bytes: names, shapes and metadata
-SHOWN = 3  # names that a message lists
 
 
 class DamagedError(UserError):
@@ -131,29 +130,23 @@ def resumable_checkpoint(folder: Path, run: str) -> dict[str, Any] | None:
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path, run: str) -> None:
-    """Write the weights of a run to a file, which appears complete or not at all; `UserError` if one is not finite."""
+    """Write the weights of a run to a file, which appears complete or not at all."""
     own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}  # tied ones twice
-    _check_finite(own, path)
     write_atomically(path, save(own, metadata={ENTRY: f"{run} sha256:{_digest(own)}"}))
 
 
 def load_weights(path: Path, expected: Mapping[str, Tensor], run: str) -> dict[str, Tensor]:
     """Return the weights of a run from a file, on the CPU.
 
-    `expected` are the weights of the untrained model. `UserError` unless the file can be read, belongs to this run,
-    and has finite weights of the same names, shapes and types as the model, whose sha256 is that of the metadata.
+    `expected` are the weights of the untrained model. `UserError` unless the file can be read, belongs to this run, and
+    has weights of the same names, shapes and types as the model, whose sha256 is that of the metadata.
     """
-    needed = sum(one.numel() * one.element_size() for one in expected.values())
     try:
-        content = read_file(path, needed + MAX_HEADER + 1)
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}") from None
-    if not needed < len(content) <= needed + MAX_HEADER:
-        size = f"{len(content):,}" if len(content) <= needed else "more"
-        raise UserError(f"{path} has {size} bytes, but the weights of the model have {needed:,}")
-    try:
+        content = read_file(path, MAX_HEADER + sum(one.numel() * one.element_size() for one in expected.values()))
         weights = load(content)  # which checks the header: 8 bytes with its length, then JSON
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror}") from None
     except (SafetensorError, ValueError) as error:
         raise UserError(f"{path} is not a readable file of weights ({quoted(error, 120, '')})") from None
     owner, _, digest = header.get("__metadata__", {}).get(ENTRY, "").partition(" sha256:")
@@ -161,17 +154,10 @@ def load_weights(path: Path, expected: Mapping[str, Tensor], run: str) -> dict[s
         raise UserError(f"{path} belongs to another run ({quoted(owner, 8, '') or 'unknown'}, not {run[:8]})")
     found, wanted = ({name: (one.shape, one.dtype) for name, one in each.items()} for each in (weights, expected))
     if wrong := sorted(name for name in found | wanted if found.get(name) != wanted.get(name)):
-        shown = ", ".join(quoted(name) for name in wrong[:SHOWN]) + " ..." * (len(wrong) > SHOWN)
-        raise UserError(f"{path} does not fit the model: {len(wrong)} weights differ in name, shape or type ({shown})")
+        raise UserError(f"{path} does not fit the model: {quoted(wrong[0])} differs in name, shape or type")
     if digest != _digest(weights):
         raise UserError(f"{path} is damaged: its digest does not match")
-    _check_finite(weights, path)
     return weights
-
-
-def _check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
-    if broken := [name for name, one in weights.items() if one.is_floating_point() and not one.isfinite().all()]:
-        raise UserError(f"{path}: the weights {quoted(broken[0])} have values that are not finite")
 
 
 def _digest(weights: Mapping[str, Tensor]) -> str:

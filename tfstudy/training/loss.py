@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from torchmetrics import Metric
 
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
@@ -38,8 +37,8 @@ class TrainingLoss:
         return summed_loss(logits, targets, self._config.label_smoothing)
 
 
-def validate(model: Model, micro_batch: MicroBatch) -> dict[str, Tensor | int]:
-    """Return the summed loss without label smoothing, and how many target tokens and rows there are and are right.
+def validate(model: Model, micro_batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor, Tensor, int]:
+    """Return the summed loss without label smoothing, and how many target tokens and rows are right and there are.
 
     Rows are teacher-forced, but that is the same as exact match by greedy decoding: a decoder that has made no error
     so far has seen the targets. As there, PAD and BOS are never generated in a row that is counted.
@@ -52,40 +51,12 @@ def validate(model: Model, micro_batch: MicroBatch) -> dict[str, Tensor | int]:
     pairs = zip(torch.split(right, [rows.target[:, 1:].numel() for rows in micro_batch]), micro_batch, strict=True)
     matches = torch.stack([tokens.view(len(rows.target), -1).all(1).sum() for tokens, rows in pairs]).sum()
     rows = sum(len(rows.target) for rows in micro_batch)
-    return {"loss": loss, "correct": correct, "tokens": counted.sum(), "matches": matches, "rows": rows}
+    return loss, correct, counted.sum(), matches, rows
 
 
 def logit_bytes(micro_batch: MicroBatch, vocab: int) -> int:
     """Return the memory of a validation's logits and of the copies that the loss and the metrics make of them."""
     return LOGIT_COPIES * 4 * vocab * sum(rows.target[:, 1:].numel() for rows in micro_batch)
-
-
-class ValidationMetric(Metric):
-    """Loss in nats per target token, accuracy of target tokens, and exact match, of sums that `validate` returns."""
-
-    full_state_update = False
-    loss: Tensor
-    correct: Tensor
-    tokens: Tensor
-    matches: Tensor
-    rows: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.add_state("loss", torch.zeros(()), dist_reduce_fx="sum")
-        for name in ("correct", "tokens", "matches", "rows"):
-            self.add_state(name, torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
-
-    def update(self, **sums: Tensor | int) -> None:
-        for name, value in sums.items():
-            setattr(self, name, getattr(self, name) + value)
-
-    def compute(self) -> dict[str, Tensor]:
-        return {
-            "validation_loss": self.loss / self.tokens,
-            "validation_accuracy": self.correct / self.tokens,
-            "validation_exact_match": self.matches / self.rows,
-        }
 
 
 def model_inputs(micro_batch: MicroBatch) -> tuple[Tokens, Tokens]:

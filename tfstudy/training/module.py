@@ -12,7 +12,7 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import DROPOUT, mix
 from tfstudy.data.encoding import Batch, micro_batch_count
 from tfstudy.models.base import Model
-from tfstudy.training.loss import TrainingLoss, ValidationMetric, logit_bytes, validate
+from tfstudy.training.loss import TrainingLoss, logit_bytes, validate
 from tfstudy.training.memory import within_budget
 from tfstudy.training.step import Gradients, PlainGradients, ThreadedGradients, build_optimizer, learning_rate_factor
 
@@ -42,7 +42,7 @@ class Seq2Seq(LightningModule):
         self.compute_gradients = PlainGradients(TrainingLoss(model, self.config))
         self.gradient_norm = torch.zeros(())  # of the last step, before clipping
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
-        self.validation = ValidationMetric()
+        self._validated: list[tuple[Any, ...]] = []  # the sums of each part of the validation
         self._seed, self._target_vocab = seed, target_vocab
 
     def on_fit_start(self) -> None:
@@ -110,11 +110,13 @@ class Seq2Seq(LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:
             for part in within_budget(micro_batch, lambda rows: logit_bytes(rows, self._target_vocab)):
-                self.validation.update(**validate(self.model, part))
+                self._validated.append(validate(self.model, part))
 
     def on_validation_epoch_end(self) -> None:
-        metrics = {name: float(value) for name, value in self.validation.compute().items()}
-        self.validation.reset()
+        loss, correct, tokens, matches, rows = (sum(values) for values in zip(*self._validated, strict=True))
+        self._validated.clear()
+        shares = {"loss": loss / tokens, "accuracy": correct / tokens, "exact_match": matches / rows}
+        metrics = {f"validation_{name}": float(value) for name, value in shares.items()}
         self.log_dict(metrics, logger=False)  # for callbacks
         self._log(**metrics)
 
