@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 
 from tests.example_records import put_predictions, result
 from tfstudy.analysis.frame import read_study
-from tfstudy.report.plots import Selection, make_plot
+from tfstudy.report.plots import make_plot
 
 PART = result(0)["splits"]["test"]
 
@@ -31,7 +31,7 @@ def predict(study, made, *predictions, split="test"):
 
 
 def plotted(study, kind, **selection):
-    return make_plot(read_study(study), kind, Selection(**selection))
+    return make_plot(read_study(study), kind, **selection)
 
 
 def drawn(study, kind, **selection):

@@ -199,7 +199,7 @@ def measured(study, *each, arch="lstm", settings=None):
     for run, scores in zip(sorted(study.glob(f"*/{arch}/s*")), each, strict=True):
         rows = [{"role": "next", "head": head, "score": score} for head, score in enumerate(scores, 1)]
         digest = json.loads((run / "result.json").read_text())["run"]
-        chart = Chart("bar", x="head", y="score")
+        chart = Chart("line", x="head", y="score")
         save_measurement(run, Measurement.of(digest, "head_roles", 1, settings or {}, chart, rows))
     return study
 

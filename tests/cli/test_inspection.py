@@ -226,7 +226,7 @@ def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, 
     run = finished("transformer")
     Path("wrong.py").write_text(
         "from tfstudy.instruments.base import Chart, Instrument\n\n\nclass Wrong(Instrument):\n"
-        "    summary = 'wrong'\n    chart = Chart('bar', x='layer', y='nrom')\n\n"
+        "    summary = 'wrong'\n    chart = Chart('line', x='layer', y='nrom')\n\n"
         "    def measure(self, subject):\n        return [{'layer': 1, 'norm': 1.0}]\n"
     )
     for words, fact in {

@@ -92,13 +92,14 @@ def drawn_differences(figure):
 
 
 def test_significant_comparisons_of_the_whole_study_are_filled_and_their_intervals_exclude_0(tmp_path):
-    made = [one for split in ("length", "simple") for a, x in CLOSE.items() for one in runs(a, *x, split=split)]
+    splits = {"copying": "copy", "scan": "length"}
+    made = [one for t, s in splits.items() for a, x in CLOSE.items() for one in runs(a, *x, task=t, split=s)]
     study = write(tmp_path, *made)
     every = drawn_differences(drawn(study, "differences"))
     assert [filled for *_, filled in every] == [pair.row.significant for pair in compared(study)]
     assert {filled for *_, filled in every} == {True, False}
     assert all(low > 0 or high < 0 for low, high, filled in every if filled)
-    figure = drawn(study, "differences", split="simple")
+    figure = drawn(study, "differences", tasks="scan")
     assert drawn_differences(figure) == every[6:], "q is adjusted for all comparisons, whichever are shown"
     assert {"significant (q < .05)", "open"} <= {*texts(figure)}
     assert any("adjusted for 12 comparisons" in text for text in texts(figure))

@@ -79,7 +79,6 @@ def plot(
     ] = None,
     kind: Annotated[str, opt.option(metavar="NAME", help="Kind of plot, listed above (split).")] = "split",
     task: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
-    split: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
     tag: Annotated[str, opt.option(metavar="TAG", help="With --kind slices: a tag, such as length.")] = "",
     results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
@@ -93,7 +92,7 @@ def plot(
     from tfstudy.runs.find import study_folder
 
     folders = [study_folder(study, results) for study in studies or [""]]
-    plots.save_plot(folders, kind, out, plots.Selection(tag, task, split))
+    plots.save_plot(folders, kind, out, tag, task)
     print(out)
 
 

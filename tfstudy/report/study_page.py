@@ -89,7 +89,7 @@ def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
 
     measured, notes = saved_measurements(study.runs)
     plots = [*all_plots(study), *(measurement(name, own) for name, own in measured.items())]
-    found = [Picture(plot.name, plot.alt, plot.svg()) for plot in plots]
+    found = [Picture(plot.name, plot.alt, plot.encode(".svg").decode()) for plot in plots]
     return found, notes if found else [*notes, "These records have no data for any plot."]
 
 

@@ -29,14 +29,14 @@ Cell = Text | int | float
 Cells = Annotated[list[Cell], msgspec.Meta(min_length=1, max_length=MAX_ROWS)]
 Row = dict[str, Cell]
 Value = Text | bool | int | float
-Kind = Literal["line", "bar", "heatmap"]
+Kind = Literal["line", "heatmap"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Chart(msgspec.Struct, frozen=True):
     """How the rows of an instrument are drawn. Each text except the labels is the name of a column, or empty for none.
 
-    line, bar: `y` is the measured number, drawn against `x`, with a colour for each `hue`. Without `hue`, conditions
+    line: `y` is the measured number, drawn against `x`, with a colour for each `hue`. Without `hue`, conditions
     have colours. heatmap: `hue` is the measured number, in a cell for each `x` and `y`. There is a panel for each
     `facet`. The number is the mean of all rows of a run that share these columns, and then of all seeds.
 

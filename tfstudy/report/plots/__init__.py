@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.analysis.summary import conditions
@@ -23,26 +23,15 @@ KINDS = {  # in the order of a report; the module of each, whose function has th
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-class Selection(NamedTuple):
-    """What is plotted of the studies; an empty text restricts nothing."""
-
-    tag: str = ""  # of slices
-    task: str = ""  # one or several, separated by commas
-    split: str = ""  # split schemes, in the same way
-
-
-EVERYTHING = Selection()
-
-
-def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection = EVERYTHING) -> None:
+def save_plot(roots: Sequence[Path], kind: str, out: Path, tag: str = "", tasks: str = "") -> None:
     """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
     one_of("kind of plot", kind, list(KINDS))
     check_file_type(out)
-    if selection.tag and kind != SLICES:
+    if tag and kind != SLICES:
         raise UserError(f"--tag is only valid with --kind {SLICES}, not with --kind {kind}")
     if len(roots) > 1 and kind == DIFFERENCES:
         raise UserError(f"--kind {DIFFERENCES} plots one study, since its comparisons are one family of tests")
-    make_plot(merge_studies([read_finished_runs(root) for root in roots]), kind, selection).save(out)
+    make_plot(merge_studies([read_finished_runs(root) for root in roots]), kind, tag, tasks).save(out)
 
 
 def check_file_type(out: Path) -> None:
@@ -59,29 +48,25 @@ def merge_studies(studies: Sequence[Study]) -> Study:
     return studies[0] if len(studies) == 1 else Study(studies[0].root.parent, list(runs.values()), left_out)
 
 
-def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Plot":
-    """Return the plot of this kind; `UserError` if these records lack the data for it."""
-    tag = ""
-    if kind == SLICES:
-        if not (known := tags(study)):
-            raise UserError("no run was evaluated by a tag, so there are no slices")
-        if not selection.tag:
-            raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(known)}")
-        tag = one_of("tag", selection.tag, known)
-    return _draw(conditions(study.runs, tag), kind, selection)
+def make_plot(study: Study, kind: str, tag: str = "", tasks: str = "") -> "Plot":
+    """Return the plot of this kind; `UserError` if these records lack the data for it.
+
+    `tag` is that of slices; `tasks`, one or several separated by commas, are the only ones that are shown.
+    """
+    if kind == SLICES and not tag:
+        raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(tags(study)) or '(no run has tags)'}")
+    return _draw(conditions(study.runs, tag and one_of("tag", tag, tags(study))), kind, tasks)
 
 
-def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
-    """Return the plot of the selected rows of a frame of conditions."""
+def _draw(found: "pd.DataFrame", kind: str, tasks: str = "") -> "Plot":
+    """Return the plot of a frame of conditions, or of those of some tasks."""
     from tfstudy.report.plots.layout import theme
 
-    shown = found
-    for name, texts in (("task", selection.task), ("split", selection.split)):
-        if wanted := [one_of(name, text, sorted(found[name].unique())) for text in texts.split(",") if text]:
-            shown = shown[shown[name].isin(wanted)]
+    shown = [one_of("task", text, sorted(found["task"].unique())) for text in tasks.split(",") if text]
+    frame = found[found["task"].isin(shown)] if shown else found
     more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
     with theme():
-        plot: Plot = getattr(import_module(f"{__name__}.{KINDS[kind]}"), kind)(shown, **more)
+        plot: Plot = getattr(import_module(f"{__name__}.{KINDS[kind]}"), kind)(frame, **more)
         return plot
 
 
@@ -91,7 +76,7 @@ def all_plots(study: Study) -> Iterator["Plot"]:
     for kind, tag in [*((kind, "") for kind in KINDS if kind != SLICES), *((SLICES, tag) for tag in tags(study))]:
         with suppress(UserError):  # the data are missing
             if tag not in drawn:  # a length plot shows more than slices by length
-                plot = _draw(conditions(study.runs, tag) if tag else whole, kind, EVERYTHING)
+                plot = _draw(conditions(study.runs, tag) if tag else whole, kind)
                 drawn.add(plot.name)
                 yield plot
 

@@ -15,7 +15,7 @@ from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, RunRecord
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import clipped, interval, log_fit
-from tfstudy.analysis.summary import length_threshold, rows_of
+from tfstudy.analysis.summary import AMOUNT, length_threshold, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.markup import MINUS, short_number
@@ -30,8 +30,7 @@ DASH = 3.5  # length of a dash of one colour where curves coincide, in line widt
 
 def length(conditions: pd.DataFrame) -> layout.Plot:
     """Return exact match at every length, a panel for each split scheme, with the lengths of training shaded."""
-    recorded = {run.result.task for runs in conditions["runs"] for run in runs if run.result.lengths}
-    lengths = conditions["runs"].map(lambda runs: [one for run in runs if (one := lengths_of(run, recorded))])
+    lengths = conditions["runs"].map(lambda runs: [one for one in map(lengths_of, runs) if one])
     frame = series.in_panels(conditions.assign(lengths=lengths)[lengths.map(bool)], by_split=True)
     if frame.empty:
         raise UserError("no finished run measured accuracy by length: none of their examples have the tag 'length'")
@@ -47,9 +46,9 @@ def length(conditions: pd.DataFrame) -> layout.Plot:
         for number, row in enumerate(rows_of(own)):
             style, curve = styles[row.label], by_length(row.lengths)
             series.draw_line(axes, curve, style)
-            if style.line == "-" and len(own) > 1:  # seen where lines coincide: each has its turn
+            if style["ls"] == "-" and len(own) > 1:  # seen where lines coincide: each has its turn
                 dashes = (DASH * number, (DASH, DASH * (len(own) - 1)))
-                axes.plot(curve["mean"], color=style.colour, lw=1.4, ls=dashes, zorder=4)
+                axes.plot(curve["mean"], color=style["color"], lw=1.4, ls=dashes, zorder=4)
         axes.set(ylim=layout.PERCENT)
         axes.set_title(panels.lines(str(name)))
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -65,12 +64,12 @@ def length(conditions: pd.DataFrame) -> layout.Plot:
     return panels.plot("length", alt, legend, notes)
 
 
-def lengths_of(run: RunRecord, recorded: set[str]) -> Lengths:
-    """Return accuracy by length as recorded or, for tasks that record none, by the tag `length` of all test sets."""
-    if run.result.task in recorded:
-        return run.result.lengths
+def lengths_of(run: RunRecord) -> Lengths:
+    """Return accuracy by length as recorded or, if it is not, by the tag `length` of all test sets."""
     tests = [scores for scores in run.result.splits.values() if scores.role == "test"]
-    return accuracy_by_length([one for one in tests if all(x.isdecimal() for x in one.slices.get("length", {}))])
+    return run.result.lengths or accuracy_by_length(
+        [one for one in tests if all(x.isdecimal() for x in one.slices.get("length", {}))]
+    )
 
 
 def by_length(measured: Sequence[Lengths]) -> pd.DataFrame:
@@ -100,66 +99,64 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
     Losses are drawn on a logarithmic axis, with geometric means.
     """
     curves = read_curves(conditions.drop_duplicates("experiment"))
-    frame = series.in_panels(conditions.loc[curves["condition"].unique()], by_split=True)
+    frame = series.in_panels(conditions.loc[[*dict.fromkeys(index for index, _ in curves)]], by_split=True)
     if frame.empty:
         raise UserError("no finished run has a metrics.csv with a training loss or exact match on validation")
-    styles, recorded = series.styles_of(frame), set(curves["metric"])
-    metrics = [metric for metric in TITLES if metric in recorded]
+    styles = series.styles_of(frame)
+    metrics = [metric for metric in TITLES if any(metric == own for _, own in curves)]
     cells = [(name, own, metric) for name, own in frame.groupby("panel", sort=False) for metric in metrics]
     panels = layout.panels("Learning curves", len(cells), len(metrics), ratio=0.38)
     panels.label("step (optimiser updates)", "")
-    grids = {
-        key: own.pivot(index="step", columns="seed", values="value")
-        for key, own in curves.groupby(["condition", "metric"])
-    }
     for number, (axes, (name, own, metric)) in enumerate(zip(panels.axes, cells, strict=True)):
-        loss = metric == TRAINING
         for row in rows_of(own):
-            if (grid := grids.get((row.Index, metric))) is not None:
-                look = {"color": styles[row.label].colour, "ls": styles[row.label].line}
+            if (grid := curves.get((row.Index, metric))) is not None:
+                look = {key: value for key, value in styles[row.label].items() if key != "marker"}
                 if grid.shape[1] > 1:
                     axes.plot(grid.interpolate(limit_area="inside"), **look, **ONE_SEED)
-                axes.plot(mean_curve(grid, loss), **look, **MEAN)
+                axes.plot(mean_curve(grid, metric), **look, **MEAN)
         axes.set(xlim=(0, None), ylabel="" if number % len(metrics) else str(name))
         if not axes.lines:
             axes.set_axis_off()
-        elif loss:
+        elif metric == TRAINING:
             axes.set_yscale("log")
             layout.set_log_ticks(axes.yaxis)
         if number < len(metrics):
             axes.set_title(TITLES[metric])
     legend = series.legend_handles(styles, lines=True, markers=False)
-    if any(grid.shape[1] > 1 for grid in grids.values()):
+    if any(grid.shape[1] > 1 for grid in curves.values()):
         legend.append(Line2D([], [], color="0.3", label="mean over seeds\n(geometric for losses)", **MEAN))
         legend.append(Line2D([], [], color="0.3", label="one seed", **ONE_SEED))
 
     def last_loss(row: Condition) -> str:
-        grid = grids.get((row.Index, TRAINING))
-        return "" if grid is None else f"{mean_curve(grid, loss=True).iloc[-1]:.2g}"
+        grid = curves.get((row.Index, TRAINING))
+        return "" if grid is None else f"{mean_curve(grid, TRAINING).iloc[-1]:.2g}"
 
     alt = f"Learning curves by step; the training loss at the last step, {series.describe(frame, last_loss)}."
     return panels.plot("learning", alt, legend, [series.run_caption(frame)])
 
 
-def mean_curve(curves: pd.DataFrame, loss: bool) -> "pd.Series[float]":
+def mean_curve(curves: pd.DataFrame, metric: str) -> "pd.Series[float]":
     """Return the mean over the runs that have a value, at each step: of losses the geometric mean."""
-    return np.exp(np.log(curves).mean(axis=1)) if loss else curves.mean(axis=1)
+    return np.exp(np.log(curves).mean(axis=1)) if metric == TRAINING else curves.mean(axis=1)
 
 
-def read_curves(conditions: pd.DataFrame) -> pd.DataFrame:
-    """Return each finite value in the `metrics.csv` of the runs: `condition` (its index), `metric`, `seed`, `step`.
+def read_curves(conditions: pd.DataFrame) -> dict[tuple[Any, str], pd.DataFrame]:
+    """Return the finite values in the `metrics.csv` of the runs, by condition (its index) and metric: steps by seeds.
 
-    The column `value` has losses as they are, others in percent. Unreadable lines are left out.
+    Losses are as they are, other metrics in percent. Unreadable lines are left out.
     """
     found = [
-        (row.Index, metric, run.result.seed, step, max(x, MIN_LOSS) if metric == TRAINING else 100 * x)
+        (row.Index, metric, step, run.result.seed, max(x, MIN_LOSS) if metric == TRAINING else 100 * x)
         for row in rows_of(conditions)
         for run in row.runs
         for step, metric, x in read_metrics(run.path)
         if metric in TITLES and math.isfinite(x)
     ]
-    frame = pd.DataFrame(found, columns=["condition", "metric", "seed", "step", "value"])
-    return frame.drop_duplicates(["condition", "metric", "seed", "step"], keep="last")
+    frame = pd.DataFrame(found, columns=["condition", "metric", "step", "seed", "value"])
+    return {
+        (index, str(metric)): own.pivot_table("value", "step", "seed", aggfunc="last")
+        for (index, metric), own in frame.groupby(["condition", "metric"], sort=False)
+    }
 
 
 # Data
@@ -188,11 +185,10 @@ def data(conditions: pd.DataFrame) -> layout.Plot:
         archs = [own["arch"].iloc[0] for label, own in lines.items() if (panel, label) in slopes]
         for label, own in lines.items():
             style, arch = styles[label], own["arch"].iloc[0]
-            axes.plot(own["size"], own["value"], style.marker, color=style.colour, ms=4.5, mew=0, alpha=0.8)
+            axes.plot(own["size"], own["value"], **style | {"ls": ""}, ms=4.5, mew=0, alpha=0.8)
             if slope := slopes.get((panel, label)):
                 text = panels.lines(f"{arch if archs.count(arch) == 1 else label} {slope}")
-                means = own.groupby("size")["value"].mean()
-                axes.plot(means, color=style.colour, ls=style.line, lw=1.1, label=text)
+                axes.plot(own.groupby("size")["value"].mean(), **style | {"marker": ""}, lw=1.1, label=text)
         axes.legend(
             title=panels.lines(str(panel)), loc="lower left", bbox_to_anchor=(0, 1), alignment="left", handlelength=0,
             labelcolor="linecolor", handletextpad=0, borderpad=0, labelspacing=0.2, title_fontsize=layout.POINTS,
@@ -210,31 +206,22 @@ def data(conditions: pd.DataFrame) -> layout.Plot:
 def sized_runs(conditions: pd.DataFrame) -> pd.DataFrame:
     """Return each run with its `size`, its `value` in percent, the `panel` and the series (`label`) it belongs to.
 
-    A series has the runs that differ in their size, in what follows from it, and in their seed only.
+    A series has the runs that differ in their amount of training data, in a preset for each amount, and in their seed.
     """
-    several = conditions["task"].nunique() > 1
-    alike: dict[tuple[str, str], list[tuple[int, Condition]]] = {}  # with the size
-    for row in rows_of(conditions):
-        if size := max((run.result.train_examples for run in row.runs), default=0):
-            split = SIZE_SUFFIX.sub("_*", row.split) + row.split_label.removeprefix(row.split)
-            alike.setdefault((f"{row.task} {split}" if several else split, row.arch), []).append((size, row))
+    split = [SIZE_SUFFIX.sub("_*", row.split) + row.split_label.removeprefix(row.split) for row in rows_of(conditions)]
+    sizes = [max((run.result.train_examples for run in runs), default=0) for runs in conditions["runs"]]
+    frame = conditions.assign(panel=split, size=sizes)
+    if frame["task"].nunique() > 1:
+        frame["panel"] = frame["task"] + " " + frame["panel"]
     found = []
-    for (panel, arch), members in alike.items():
-        sizes = {size for size, _ in members}
-        keys = {key for _, row in members for key in row.config if key.startswith("data.")}
-        pairs = {key: {(size, x) for size, row in members if _is_number(x := row.config.get(key))} for key in keys}
-        following = {key for key, own in pairs.items() if len(own) == len(sizes)}
-        one_preset = len({(size, row.preset) for size, row in members}) == len(sizes)
-        for _, row in members:
-            left_out = following | (row.config.keys() - labels.differing(row))
-            own = {key: x for key, x in row.settings.items() if key not in left_out}
-            label = labels.name(arch, DEFAULT if one_preset else row.preset, own)
-            for run in row.runs:
-                size, value = run.result.train_examples, row.each_seed.get(run.result.seed)
-                if size and value is not None:
-                    found.append((panel, label, arch, row.Index, size, value))
+    for (panel, arch), members in frame[frame["size"] > 0].groupby(["panel", "arch"], sort=False):
+        one_preset = len(members[["size", "preset"]].drop_duplicates()) == members["size"].nunique()
+        for row in rows_of(members):
+            own = {key: row.settings[key] for key in row.settings if key in labels.differing(row).difference(AMOUNT)}
+            label = labels.name(str(arch), DEFAULT if one_preset else row.preset, own)
+            found += [
+                (panel, label, arch, row.Index, run.result.train_examples, row.each_seed[run.result.seed])
+                for run in row.runs
+                if run.result.train_examples and run.result.seed in row.each_seed
+            ]
     return pd.DataFrame(found, columns=["panel", "label", "arch", "condition", "size", "value"])
-
-
-def _is_number(x: object) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool)

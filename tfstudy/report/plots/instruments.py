@@ -27,42 +27,38 @@ MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their number
 
 def measurement(name: str, measured: Sequence[Measured]) -> layout.Plot:
     """Return the figure of what an instrument measured on these conditions."""
-    chart, heat = measured[0].chart, measured[0].chart.kind == "heatmap"
+    chart, heat, title = measured[0].chart, measured[0].chart.kind == "heatmap", words(name).capitalize()
     # where conditions have no colours of their own, each has panels of its own
     frame = means(measured, "condition" if chart.hue else "facet")
     facets = frame["facet"].map(lambda one: words(one) if isinstance(one, str) else f"{words(chart.facet)} {one}")
     both = [", ".join(filter(None, names)) for names in zip(frame["condition"], facets, strict=True)]
     frame = frame.assign(panel=both if chart.hue else facets, label=frame["series" if chart.hue else "condition"])
-    every = [*frame.groupby("panel", sort=False)]
-    shown = every[:MAX_PANELS]
-    drawn, styles = pd.concat([own for _, own in shown]), {} if heat else _styles(measured, frame)
-    title = words(name).capitalize() + (f": {chart.hue_label or words(chart.hue)}" if heat else "")
+    shown = [*frame.groupby("panel", sort=False)][:MAX_PANELS]
+    styles = {} if heat else _styles(measured, frame)
+    value, y_label = value_label(measured), chart.y_label or words(chart.y)
     with layout.theme():
-        panels = layout.panels(title, len(shown))
+        panels = layout.panels(f"{title}: {chart.hue_label or words(chart.hue)}" if heat else title, len(shown))
         first: dict[Any, Axes] = {}  # panels of the same facet, which show different conditions, have the same limits
         for axes, (panel, own) in zip(panels.axes, shown, strict=True):
             axes.set_title(panels.lines(str(panel)))
             if heat:
-                _draw_heat_map(axes, own, drawn["mean"])
+                _draw_heat_map(axes, own, pd.concat([every["mean"] for _, every in shown]))
             else:
-                same = first.setdefault(own["facet"].iloc[0], axes)
-                if same is not axes:
+                if (same := first.setdefault(own["facet"].iloc[0], axes)) is not axes:
                     axes.sharey(same)
                 _draw_series(axes, own, styles, chart)
-            for axis in (axis for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
-                layout.set_log_ticks(axis)
-        panels.label(
-            chart.x_label or words(chart.x), chart.y_label or words(chart.y) if heat else value_label(measured)
-        )
+            if axes.get_yscale() == "log":
+                layout.set_log_ticks(axes.yaxis)
+        panels.label(chart.x_label or words(chart.x), y_label if heat else value)
         if heat:
-            layout.colour_bar(panels, value_label(measured))
+            layout.colour_bar(panels, value)
         texts = [f"{panel or 'all'} {own['mean'].min():.3g} to {own['mean'].max():.3g}" for panel, own in shown]
-        alt = f"{words(name).capitalize()}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."
-        notes = [_caption(measured)]
-        notes += [f"{len(every) - MAX_PANELS} more panels are not shown."] * (len(every) > MAX_PANELS)
-        names = {label if isinstance(label, str) else f"{words(chart.hue)} {label}": styles[label] for label in styles}
-        kept = [*names][:: -(-len(names) // MAX_LEGEND)] if names else []
-        legend = series.legend_handles({label: names[label] for label in kept}, lines=chart.kind == "line")
+        alt = f"{title}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."
+        left_out = frame["panel"].nunique() - len(shown)
+        notes = [_caption(measured), *[f"{left_out} more panels are not shown."] * bool(left_out)]
+        kept = [*styles][:: max(1, -(-len(styles) // MAX_LEGEND))]
+        names = {label if isinstance(label, str) else f"{words(chart.hue)} {label}": styles[label] for label in kept}
+        legend = series.legend_handles(names, lines=True)
         return panels.plot(f"measure-{name}", alt, legend, notes)
 
 
@@ -77,21 +73,15 @@ def _styles(measured: Sequence[Measured], frame: pd.DataFrame) -> dict[Any, seri
 
 
 def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, series.Style], chart: Chart) -> None:
-    """Draw lines against numbers, else lines or bars at the places 0, 1, 2, ..."""
-    order, labels = in_order(own["x"]), [label for label in styles if label in set(own["label"])]
-    numeric = chart.kind == "line" and not any(isinstance(x, str) for x in order)
-    own = own.assign(x=own["x"].astype(float) if numeric else own["x"].map(order.index))
-    for number, label in enumerate(labels):
-        points, width = own[own["label"] == label], 0.84 / len(labels)
-        if chart.kind == "bar":
-            centres = points["x"] + (number - (len(labels) - 1) / 2) * width
-            axes.bar(centres, points["mean"], width, color=styles[label].colour, edgecolor="white", lw=0.4)
-            axes.vlines(centres, points["low"], points["high"], color="0.15", lw=0.9)
-        else:
-            series.draw_line(axes, points.set_index("x"), styles[label])
+    """Draw lines against numbers, or against texts at the places 0, 1, 2, ..."""
+    order = in_order(own["x"])
+    numeric = not any(isinstance(x, str) for x in order)
+    own = own.assign(x=own["x"].astype(float) if numeric else own["x"].map(order.index)).set_index("x")
+    for label in (label for label in styles if label in set(own["label"])):
+        series.draw_line(axes, own[own["label"] == label], styles[label])
     axes.set(yscale="log" if chart.log_y else "linear")
     if not numeric:
-        names = [str(name) for name in order]
+        names = [*map(str, order)]
         axes.set_xticks(range(len(order)), names, rotation=90 if sum(map(len, names)) > 24 else 0)
     elif all(isinstance(x, int) for x in order):
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -130,37 +120,32 @@ TITLES = {
 }
 WEIGHT, SMALLEST = 0.26, 0.02  # inches of the cell of a weight, if there is room, and at least
 ROOM = (11.0, 15.0)  # inches for the cells of all panels
-POINTS = (4.5, 8.0)  # of the tokens
+MAX_SHOWN = 200  # characters of a source or an output in an alt text
 
 
 def attention(found: "Maps") -> layout.Plot:
     """Return the plot of maps of one kind: a row of panels for each layer, a column for each head, tokens as labels."""
-    kind = found.maps[0].kind
+    kind, maps = found.maps[0].kind, found.maps
     rows, columns = found.rows(kind), found.columns(kind)
-    layers, heads = sorted({one.layer for one in found.maps}), sorted({one.head for one in found.maps})
-    cell = max(SMALLEST, min(WEIGHT, ROOM[0] / len(heads) / len(columns), ROOM[1] / len(layers) / len(rows)))
-    points = min(POINTS[1], max(POINTS[0], 72 * cell * 0.75))
+    heads = len({one.head for one in maps})
+    cell = max(SMALLEST, min(WEIGHT, ROOM[0] / heads / len(columns), ROOM[1] * heads / len(maps) / len(rows)))
+    points = min(8.0, max(4.5, 72 * cell * 0.75))  # of the tokens
     step = max(1, math.ceil(1.15 * points / 72 / cell))  # only every step-th token has a label
-    longest = min(30, max(map(len, rows)))
-    width = len(heads) * (max(0.85, cell * len(columns)) + 0.15) + layout.LETTER * longest + 0.8
+    edge = layout.LETTER * min(30, max(map(len, rows))) + 0.8
+    width = max(4.0, heads * (max(0.85, cell * len(columns)) + 0.15) + edge)
     with layout.theme():
-        heights = [max(0.4, cell * len(rows))] * len(layers) * len(heads)
-        panels = layout.uneven_panels(TITLES[kind], heights, len(heads), width=max(4.0, width))
-        for axes in panels.axes:
-            axes.set_axis_off()
-        for one in found.maps:
-            row, column = layers.index(one.layer), heads.index(one.head)
-            axes = panels.axes[row * len(heads) + column]
-            axes.set_axis_on()
+        heights = [max(0.4, cell * len(rows))] * len(maps)
+        panels = layout.uneven_panels(TITLES[kind], heights, heads, width=width)
+        for number, (axes, one) in enumerate(zip(panels.axes, maps, strict=True)):
             sns.heatmap(one.weights, cmap="Blues", vmin=0, vmax=1, cbar=False, ax=axes, xticklabels=[], yticklabels=[])
-            axes.set_title(f"layer {one.layer}" + f", head {one.head}" * (len(heads) > 1))
-            if row == len(layers) - 1:
+            axes.set_title(f"layer {one.layer}" + f", head {one.head}" * (heads > 1))
+            if number + heads >= len(maps):
                 axes.set_xticks([x + 0.5 for x in range(0, len(columns), step)], columns[::step], rotation=90)
-            if column == 0:
+            if number % heads == 0:
                 axes.set_yticks([y + 0.5 for y in range(0, len(rows), step)], rows[::step], rotation=0)
             axes.tick_params(length=0, pad=2, labelsize=points)
         layout.colour_bar(panels, "weight")
-        texts = (" ".join(tokens) for tokens in (found.source, found.output))
-        source, output = (text if len(text) <= 200 else f"{text[:200]}..." for text in map(printable, texts))
-        alt = f"{TITLES[kind]}; {len(found.maps)} maps by layer and head. Source: {source}. Output: {output}."
+        texts = (printable(" ".join(tokens)) for tokens in (found.source, found.output))
+        source, output = (text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..." for text in texts)
+        alt = f"{TITLES[kind]}; {len(maps)} maps by layer and head. Source: {source}. Output: {output}."
         return panels.plot(f"attention-{kind}", alt)

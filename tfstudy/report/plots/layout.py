@@ -29,7 +29,7 @@ from tfstudy.runs.files import write_atomically
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
 CORPUS_METRICS = ("bleu", "chrf")  # of all outputs together, not shares of examples
 DPI, MAX_PIXELS = 200, 60_000  # matplotlib draws at most 65,536
-FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
+FONTS = b"'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
 WIDTH, POINTS = 6.9, 7.5  # inches of a figure: of a page; and the size of its text
 LETTERS = 44  # in a line of the label of a row
 EDGE = 0.006  # share of the width on the left of titles and notes
@@ -44,10 +44,10 @@ class Plot(NamedTuple):
     figure: Figure
     alt: str
 
-    def encode(self, file_type: str, fonttype: str = "path") -> bytes:
+    def encode(self, file_type: str) -> bytes:
         """Return the plot as a file that contains its alt text; the same records give the same bytes.
 
-        The letters of an SVG are outlines, or text with the `fonttype` "none".
+        Text in an SVG is text, in our font or one as wide.
         """
         buffer, alt = io.BytesIO(), printable(self.alt)  # XML has no control characters
         metadata = {
@@ -55,13 +55,10 @@ class Plot(NamedTuple):
             ".pdf": {"CreationDate": None, "Subject": alt},
         }.get(file_type, {"Description": alt})
         dpi = min(self.figure.dpi, MAX_PIXELS / max(self.figure.get_size_inches()))
-        with theme(), mpl.rc_context({"svg.hashsalt": self.name, "svg.fonttype": fonttype}):
+        with theme(), mpl.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
             self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=metadata)
-        return buffer.getvalue()
-
-    def svg(self) -> str:
-        """Return the plot as an SVG for a page, in which text is text."""
-        return self.encode(".svg", fonttype="none").decode().replace("'DejaVu Sans'", FONTS)
+        content = buffer.getvalue()
+        return content.replace(b"'DejaVu Sans'", FONTS) if file_type == ".svg" else content
 
     def save(self, path: Path) -> None:
         """Write the plot in the format of the path's suffix; `UserError` if the file cannot be written."""

@@ -10,7 +10,6 @@ from matplotlib.patches import Patch
 
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.summary import pairs, rows_of
-from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
 from tfstudy.report.error_examples import error_kinds
@@ -20,7 +19,7 @@ from tfstudy.report.plots import layout, series
 
 def slices(conditions: pd.DataFrame) -> layout.Plot:
     """Return the mean with its 95 % interval for each value of a tag; each condition is restricted to one value."""
-    frame = series.in_panels(series.measured(conditions))
+    frame = series.in_panels(conditions)
     if frame.empty:
         raise UserError("no run was evaluated by this tag")
     tag, metric, step = frame["tag"].iloc[0], series.metric_label(frame), 0.085  # inches between conditions
@@ -37,8 +36,8 @@ def slices(conditions: pd.DataFrame) -> layout.Plot:
     panels.label(metric, words)
     parts = []
     for (panel, label), own in frame.groupby(["panel", "label"], sort=False):
-        texts = [f"{value} {mean:.0f}" for value, mean in zip(own["value"], own["mean"], strict=True)]
-        parts.append(f"{panel} {label}: {', '.join(texts if len(texts) <= 4 else [texts[0], texts[-1]])}")
+        ends = own if len(own) <= 4 else own.iloc[[0, -1]]
+        parts.append(f"{panel} {label}: {', '.join(f'{row.value} {row.mean:.0f}' for row in rows_of(ends))}")
     single = drawn and bool((frame["runs"].map(len) == 1).any())
     notes = [series.run_caption(frame), *["The interval of one seed is within its run."] * single]
     alt = f"Mean {metric} by {words}: {series.join(parts)}."
@@ -53,14 +52,12 @@ def settings(conditions: pd.DataFrame) -> layout.Plot:
 
     `UserError` if no architecture has two settings.
     """
-    shown = series.in_panels(series.measured(conditions))
-    labels, metric = [*series.styles_of(shown)], series.metric_label(conditions)
-    own = shown.assign(label=[row_label(row, labels) for row in rows_of(shown)])
-    grid = own.drop_duplicates(["label", "panel"], keep="last").pivot(index="label", columns="panel", values="mean")
-    grid = grid.reindex(index=[label for label in labels if label in grid.index], columns=own["panel"].unique())
-    if len(grid) == shown["arch"].nunique():
+    shown = series.in_panels(conditions)
+    if shown["label"].nunique() == shown["arch"].nunique():
         raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")
-    words = [label.split() for label in grid.index]
+    metric, labels = series.metric_label(conditions), [*series.styles_of(shown)]
+    grid = shown.pivot_table("mean", "label", "panel", aggfunc="last").reindex(labels, columns=shown["panel"].unique())
+    words = [label.split() for label in labels]
     shared = len([*takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))])
     grid.index = pd.Index([" ".join(own[shared:]) or "(default)" for own in words])
     letters = int((layout.WIDTH - 0.4 * grid.shape[1]) / layout.LETTER)  # what the cells leave
@@ -76,14 +73,6 @@ def settings(conditions: pd.DataFrame) -> layout.Plot:
     said = [f"{name}: {', '.join(f'{column} {value:.1f}' for column, value in row)}" for name, row in rows]
     notes = [f"{metric}, mean over seeds.", series.run_caption(shown)]
     return panels.plot("settings", f"Mean {metric} of each setting: {series.join(said)}.", notes=notes)
-
-
-def row_label(condition: Condition, labels: list[str]) -> str:
-    """Return the label of a condition, or one that says more and is true of it too: of a task that varies more."""
-    words = set(condition.label.split())
-    known = {f"{short_key(key)}={value}" for key, value in condition.config.items()} | {condition.preset}
-    longer = (label for label in labels if words < set(label.split()))
-    return next((label for label in longer if set(label.split()) - words <= known), condition.label)
 
 
 # Differences
@@ -103,16 +92,17 @@ def differences(conditions: pd.DataFrame, family: pd.DataFrame) -> layout.Plot:
         raise UserError(
             "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
         )
-    by_index = {row.Index: row for row in rows_of(series.in_panels(conditions))}
-    colours, rows = series.architecture_colours(conditions["arch"]), []
-    for pair in rows_of(tested):
-        first, second = by_index[pair.first], by_index[pair.second]
-        gap = " " if len(first.label + second.label) <= layout.LETTERS else "\n"
-        said = f"{first.label} {signed(pair.mean)} points to {second.label} ({q_equals(pair.q)})"
-        colour = colours[(first if pair.mean > 0 else second).arch]
-        rows.append((first.panel, f"{first.label} {MINUS}{gap}{second.label}", colour, f"{first.panel}: {said}"))
-    texts = pd.DataFrame(rows, tested.index, ["panel", "label", "colour", "said"])
-    smallest = tested.join(texts).nsmallest(MAX_COMPARISONS, "p").sort_index()
+    named = series.in_panels(conditions)[["panel", "label", "arch"]]
+    tested = tested.join(named, on="first").join(named.add_suffix("_2"), on="second")
+    better = tested["arch"].where(tested["mean"] > 0, tested["arch_2"])
+    tested["colour"] = better.map(series.architecture_colours(conditions["arch"]))
+    said = [
+        f"{row.panel}: {row.label} {signed(row.mean)} points to {row.label_2} ({q_equals(row.q)})"
+        for row in rows_of(tested[tested["significant"]])
+    ]
+    lines = (tested["label"] + tested["label_2"]).str.len().le(layout.LETTERS).map({True: " ", False: "\n"})
+    tested["label"] += f" {MINUS}" + lines + tested["label_2"]
+    smallest = tested.nsmallest(MAX_COMPARISONS, "p").sort_index()
     few = f", the {len(smallest)} with the smallest q of {len(tested):,}" if len(smallest) < len(tested) else ""
     title = f"Differences between conditions{few}"
     panels, shown = layout.in_rows(title, smallest, extra=0.06, columns=1)
@@ -129,8 +119,8 @@ def differences(conditions: pd.DataFrame, family: pd.DataFrame) -> layout.Plot:
     marks: dict[str, Any] = {"marker": "o", "lw": 1.5, "color": "0.3"}
     legend = [Line2D([], [], label="significant (q < .05)", **marks)] * bool(shown["significant"].any())
     legend += [Line2D([], [], label="open", mfc="white", **marks)] * (not shown["significant"].all())
-    decided, tests = texts["said"][tested["significant"]], every["tested"].sum()
-    summary = ", ".join(filter(None, [f"{len(decided)} of {len(tested)} are significant", series.join([*decided])]))
+    tests, summary = every["tested"].sum(), f"{len(said)} of {len(tested)} are significant"
+    summary = ", ".join(filter(None, [summary, series.join(said)]))
     q = f"q: p adjusted for {tests} comparisons" if tests > 1 else "q: p, of one comparison"
     intervals = f"95 % intervals; {q}, below .05 where a difference is significant."
     notes = [series.run_caption(compared), intervals, "Colour: the condition with the higher mean."]
@@ -162,12 +152,12 @@ def errors(conditions: pd.DataFrame) -> layout.Plot:
     none.
     """
     frame = series.in_panels(conditions)
-    seeds = {row.Index: own for row in rows_of(frame) if len(own := shares_by_seed(row))}
-    frame = frame[frame.index.isin(seeds)]
+    frame["shares"] = pd.Series([shares_by_seed(row) for row in rows_of(frame)], frame.index, dtype=object)
+    frame = frame[frame["shares"].map(len) > 0]
     if frame.empty:
         raise UserError("no run has saved predictions on a test set")
     panels, frame = layout.in_rows("Kinds of errors", frame, extra=0.14)
-    means = pd.DataFrame({index: own.mean() for index, own in seeds.items()}).T
+    means = pd.DataFrame([own.mean() for own in frame["shares"]], frame.index)
     left, height = means.cumsum(axis=1) - means, layout.LINE
     for _, own in frame.groupby("panel", sort=False):
         axes: Any = own["axes"].iloc[0]
@@ -178,15 +168,15 @@ def errors(conditions: pd.DataFrame) -> layout.Plot:
                 texts = [f"{one:.0f}" if one >= MIN_LABELLED else "" for one in share]
                 axes.bar_label(bars, texts, label_type="center", fontsize=7, color="w" if kind in DARK else "k")
         for row in rows_of(own):
-            series.draw_seeds(axes, seeds[row.Index][CORRECT].tolist(), row.level + height / 2 + 0.045, "0.1")
+            series.draw_seeds(axes, row.shares[CORRECT].tolist(), row.level + height / 2 + 0.045, "0.1")
         axes.set_xlim(-0.5, 100.5)
         axes.grid(visible=False)
         axes.spines[["top", "right", "left"]].set_visible(False)
     panels.label("share of all predictions (%)", "")
-    largest = pd.concat(seeds.values()).max()
+    largest, several = pd.concat([*frame["shares"]]).max(), bool(frame["shares"].map(len).max() > 1)
     legend: list[Any] = [Patch(label=kind, **BARS[kind]) for kind in BARS if largest[kind] >= MIN_VISIBLE]
-    legend += [series.seeds_handle("correct, each seed", "0.1")] * any(len(own) > 1 for own in seeds.values())
-    alt = series.describe(frame, lambda row: describe_shares(seeds[row.Index]))
+    legend += [series.seeds_handle("correct, each seed", "0.1")] * several
+    alt = series.describe(frame, lambda row: describe_shares(row.shares))
     alt = f"Kinds of errors, as mean shares of all predictions: {alt}."
     return panels.plot("errors", alt, legend, [series.run_caption(frame)])
 

@@ -1,6 +1,6 @@
 """`--kind split`: each condition on each test set, beside published figures and trivial systems."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
@@ -25,64 +25,60 @@ def split(conditions: pd.DataFrame) -> layout.Plot:
 
     Lines show the trivial systems that were evaluated on the same test sets.
     """
-    frame = series.in_panels(series.measured(conditions))
+    frame = series.in_panels(conditions)
     if frame.empty:
         raise UserError("no finished run was evaluated on a test set")
-    metric, styles = series.metric_label(conditions), series.styles_of(frame)
-    quoted = quotations(rows_of(frame))
-    figures = [one.figure for row in rows_of(frame) for one in quoted[row.key]]
+    metric, styles, rows = series.metric_label(conditions), series.styles_of(frame), rows_of(frame)
+    frame["quoted"] = pd.Series(quotations(rows), frame.index)
+    frame["trivial"] = pd.Series([trivial_results(row) for row in rows], frame.index)
+    figures = [one.figure for own in frame["quoted"] for one in own]
     numbers = {paper: n for n, paper in enumerate(dict.fromkeys(figure.paper for figure in figures), 1)}
-    trivial = {row.key: trivial_results(row) for row in rows_of(frame)}
     lines: dict[str, dict[str, Any]] = {
         name: {"color": TRIVIAL_COLOUR, "ls": TRIVIAL_LINES[number % len(TRIVIAL_LINES)], "lw": 1.1}
-        for number, name in enumerate(dict.fromkeys(name for own in trivial.values() for name in own))
+        for number, name in enumerate(dict.fromkeys(name for own in frame["trivial"] for name in own))
     }
     panels, frame = layout.in_rows("Generalisation to each test set", frame)
     for row in rows_of(frame):
         axes, style = row.axes, styles[row.label]
-        for name, value in trivial[row.key].items():
+        for name, value in row.trivial.items():
             axes.vlines(value, row.level - 0.1, row.level + 0.1, zorder=2, **lines[name])
         series.draw_mean(axes, row, row.level, style)
-        series.draw_seeds(axes, [*row.each_seed.values()], row.level + BELOW, style.colour)
-        texts = []
-        for figure, same in quoted[row.key]:
+        series.draw_seeds(axes, [*row.each_seed.values()], row.level + BELOW, style["color"])
+        for figure, same in row.quoted:
             if ends := spread(figure):
                 axes.plot(ends, [row.level + ABOVE] * 2, color="black", lw=0.7, zorder=2)
             axes.plot(figure.value, row.level + ABOVE, mfc=FACES[same], zorder=2.5, clip_on=False, **PUBLISHED)
-            texts.append(f"{_text(figure)} [{numbers[figure.paper]}]")
+        texts = [f"{_text(figure)} [{numbers[figure.paper]}]" for figure, _ in row.quoted]
         layout.write_beside(axes, row.level, "  ".join(texts))
-    for axes in {row.axes for row in rows_of(frame) if quoted[row.key]}:
+    for axes in frame["axes"][frame["quoted"].map(bool)].unique():
         layout.write_beside(axes, -0.1, "published")
     furthest = max(axes.dataLim.x1 for axes in panels.axes)
     panels.axes[0].set_xlim(layout.percent_limits(frame, furthest))
     panels.label(metric, "")
 
     def described(row: Condition) -> str:
-        same = ", ".join(f"{_text(one.figure)} with the same settings" for one in quoted[row.key] if one.same_settings)
+        same = ", ".join(f"{_text(one.figure)} with the same settings" for one in row.quoted if one.same_settings)
         return f"{row.mean:.1f}" + f" (published: {same})" * bool(same)
 
-    notes = [series.run_caption(frame)]
-    if figures:
-        sources = {}
-        for figure in figures:
-            quoted_by = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
-            sources[figure.paper] = f"[{numbers[figure.paper]}]\N{NO-BREAK SPACE}{figure.citation}{quoted_by}"
-        notes.append(f"Published: {'; '.join(sources.values())}")
-    legend = [*_legend(frame, quoted), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
+    sources = {}
+    for figure in figures:
+        quoted_by = f", quoted by {papers()[figure.quoted_from].short}" if figure.quoted_from in papers() else ""
+        sources[figure.paper] = f"[{numbers[figure.paper]}]\N{NO-BREAK SPACE}{figure.citation}{quoted_by}"
+    notes = [series.run_caption(frame), *[f"Published: {'; '.join(sources.values())}"] * bool(sources)]
+    legend = [*_legend(frame), *(Line2D([], [], label=f"trivial system: {n}", **look) for n, look in lines.items())]
     return panels.plot("split", f"Mean {metric} on each test set: {series.describe(frame, described)}.", legend, notes)
 
 
-def _legend(frame: pd.DataFrame, quoted: Mapping[str, Sequence[Quotation]]) -> list[Any]:
+def _legend(frame: pd.DataFrame) -> list[Any]:
     """Return handles for the marks of our runs and of published figures."""
-    seeds = frame["each_seed"].map(len)
+    seeds, quoted = frame["each_seed"].map(len), [one for own in frame["quoted"] for one in own]
     within = "\n(one seed: within its run)" if seeds.min() == 1 else ""
     handles = [Line2D([], [], lw=1.6, ms=5, color="0.4", marker="o", label=f"mean and 95 % interval{within}")]
-    handles += [series.seeds_handle()] if seeds.max() > 1 else []
-    drawn = [one for own in quoted.values() for one in own]
+    handles += [series.seeds_handle()] * bool(seeds.max() > 1)
     for same, words in ((True, "the settings of these runs"), (False, "other settings")):
-        if any(one.same_settings is same for one in drawn):
+        if any(one.same_settings is same for one in quoted):
             handles.append(Line2D([], [], lw=0, mfc=FACES[same], label=f"published, {words}", **PUBLISHED))
-    if kinds := dict.fromkeys(one.figure.spread_kind or "range" for one in drawn if spread(one.figure)):
+    if kinds := dict.fromkeys(one.figure.spread_kind or "range" for one in quoted if spread(one.figure)):
         handles.append(Line2D([], [], color="black", lw=0.7, label=f"published spread: {', '.join(kinds)}"))
     return handles
 
@@ -94,14 +90,14 @@ def trivial_results(condition: Condition) -> dict[str, float]:
     return {name: 100 * mean(own[name][condition.metric] for own in every if name in own) for name in names}
 
 
-def quotations(conditions: Sequence[Condition]) -> dict[str, list[Quotation]]:
-    """Return the figures in the row of each condition, by its key: those that are beside it in a table.
+def quotations(conditions: Sequence[Condition]) -> list[list[Quotation]]:
+    """Return the figures in the row of each condition: those that are beside it in a table.
 
     If some of the conditions has the settings of a figure, the figure is beside this condition only.
     """
-    quoted = {condition.key: beside(condition, condition.metric) for condition in conditions}
-    same = {one.figure.id for own in quoted.values() for one in own if one.same_settings}
-    return {key: [one for one in own if one.same_settings or one.figure.id not in same] for key, own in quoted.items()}
+    quoted = [beside(condition, condition.metric) for condition in conditions]
+    same = {one.figure.id for own in quoted for one in own if one.same_settings}
+    return [[one for one in own if one.same_settings or one.figure.id not in same] for own in quoted]
 
 
 def spread(figure: Figure) -> tuple[float, float] | None:
