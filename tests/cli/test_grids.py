@@ -92,8 +92,6 @@ def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
     assert "estimated from finished runs" in estimate
     assert tfstudy("grid", "--resume", "mine") == 0
     assert "no run is left" in capfd.readouterr().out
-    assert tfstudy(*words, "other") == 0
-    assert "2 finished runs copied from other studies" in capfd.readouterr().out
 
 
 @pytest.mark.slow

@@ -57,6 +57,16 @@ def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
     assert "refused: see its log" in reason
 
 
+def test_a_damaged_run_needs_a_restart_and_one_of_a_plugin_its_file():
+    damaged, left = planned("0-1")
+    (finish_run(Path(damaged.path)) / "result.json").write_text("{")
+    assert status("study")[-1] == "1 run damaged: its own command with --restart runs it again"
+    start_run(left._replace(path="results/study/mine-only/lstm/s1-12345678"))
+    assert status("study")[-2].endswith("to run what is left: tfstudy grid --resume study --plugin FILE")
+    start_run(left)
+    assert "--plugin" in status("study")[-2]
+
+
 def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(capsys):
     jobs = runs_in_every_state()
     assert tfstudy("status", "study") == 0

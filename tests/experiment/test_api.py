@@ -1,4 +1,4 @@
-"""Experiments from Python: `tfstudy.run` and `tfstudy.load`."""
+"""Experiments from Python, `tfstudy.run` and `tfstudy.load`, and what a run records of its test sets."""
 
 import logging
 import random
@@ -9,10 +9,12 @@ import pytest
 import torch
 
 import tfstudy
+from tests.commands import tfstudy as command
 from tests.example_task import TASK, added
 from tests.tasks.corpora import root
 from tfstudy import tasks
 from tfstudy.errors import UserError
+from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.experiment.api import RunOptions, compose_config
 from tfstudy.experiment.finished import FinishedRun
 from tfstudy.experiment.prepare import prepare
@@ -27,24 +29,29 @@ SMALL = {
     "model.dim": 16,
     "model.hidden": 16,
     "train.batch_size": 8,
+    "eval.max_examples": 24,
 }
 CPU = RunOptions(accelerator="cpu")
+BASELINES = """
+    def baselines(self, split):
+        return {"copy": [e.source for e in self.examples(split)], "answers": [e.target for e in self.examples(split)]}
+"""
 
 
 @pytest.fixture(autouse=True)
 def _reverse(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
+    with added(tasks, "reverse", TASK + BASELINES, tmp_path / "more"):
         yield
 
 
 def test_a_run_is_trained_loaded_and_used():
-    outcome = tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL, **{"eval.max_examples": 24})
+    outcome = tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL)
     assert outcome.worked
     assert outcome.path.name.startswith("s3-")
     assert (outcome.result.seed, outcome.result.step) == (3, 20)
     assert [environment.execution for environment in open_run(outcome.path).environments] == ["eager"]
-    assert not tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL, **{"eval.max_examples": 24}).worked
+    assert not tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL).worked
     for name in (outcome.path, outcome.result.run[:8], "runs/lstm/s3"):
         run = tfstudy.load(name)
         assert run.path == outcome.path
@@ -79,24 +86,44 @@ def test_a_run_and_its_use_leave_the_random_state_warnings_and_logs_of_the_calle
         return [torch.get_rng_state().tolist(), random.getstate(), [*warnings.filters], kept]
 
     before = state()
-    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL, **{"eval.max_examples": 24})
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     assert state() == before
     tfstudy.load(outcome.path).predict("a b")
     assert state() == before
 
 
 def test_options_that_do_not_fit_and_weights_of_older_code_are_refused(monkeypatch):
-    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL, **{"eval.max_examples": 24})
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     for options, fact in (
         (CPU._replace(accelerator="gpu"), "a GPU is called cuda"),
         (CPU._replace(tuning=True), f"{outcome.path} is not a trial"),
         (CPU._replace(loggers=("wandb",)), "wandb"),
     ):
         with pytest.raises(UserError, match=fact):
-            tfstudy.run("reverse", arch="lstm", options=options, **SMALL, **{"eval.max_examples": 24})
+            tfstudy.run("reverse", arch="lstm", options=options, **SMALL)
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
     with pytest.raises(UserError, match="--changes"):
         tfstudy.load(outcome.path)
+
+
+def test_a_run_records_its_limit_its_peaks_its_kinds_of_errors_and_trivial_systems(capsys):
+    settings = SMALL | {"decode.limit": "source", "decode.method": "beam"}
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **settings)
+    result = outcome.result
+    assert (result.generation_limit.per_source_token, result.generation_limit.constant) == (1.0, 16)
+    assert all(20 < peak < 100_000 for peak in (result.train_peak_mib, result.evaluate_peak_mib))
+    for split, scores in result.splits.items():
+        assert scores.errors == summarize_errors(tfstudy.load(outcome.path).predictions(split))
+        assert sum(kind.n for kind in scores.errors.values()) == scores.n > 0
+        assert 0 <= scores.limit_hits <= scores.n
+    baselines = result.splits["test"].baselines
+    assert baselines["answers"] == {"exact_match": 1.0, "token_accuracy": 1.0}
+    assert 0 <= baselines["copy"]["exact_match"] < 0.5
+    assert round(24 * baselines["copy"]["exact_match"], 6) % 1 == 0, "a share of the 24 examples of the sample"
+    assert command("result", outcome.path) == 0
+    out = capsys.readouterr().out
+    assert "outputs of at most 1 x source length + 16 tokens" in out
+    assert "oracle length is decoded greedily, all else by beam search of size 4" in out
 
 
 def test_named_arguments_come_before_settings_and_settings_before_the_preset():

@@ -1,5 +1,7 @@
-"""A killed run, started again, ends as if it had never stopped; a finished run is left alone; a living one is safe."""
+"""The same command again: a killed run ends as if it had never stopped, a finished one is left alone, `--restart`
+archives it, and a living one is safe."""
 
+import json
 import os
 import signal
 import sys
@@ -162,3 +164,64 @@ def test_a_run_that_goes_on_on_another_device_says_so_and_records_both(monkeypat
     [first, second] = [event.environment.device for event in open_run(folder()).events if isinstance(event, Started)]
     assert second == "another one"
     assert f"resumed on another one, after {first}: " in capsys.readouterr().err
+
+
+def test_the_same_command_twice_does_no_work_and_says_so(finished_run, capsys):
+    finished_run()
+
+    def written() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file()}
+
+    before = written()
+    capsys.readouterr()
+    assert tfstudy(*command()) == 0
+    out, err = capsys.readouterr()
+    assert f"{folder()}" in out
+    assert "already finished (a restart runs it again)" in err
+    assert "reverse short, lstm" in out, "the result is shown again"
+    assert {path for path, time in written().items() if time != before.get(path)} <= {folder() / ".lock"}
+
+
+def test_restart_archives_the_whole_run_and_runs_it_again(finished_run, capsys):
+    finished_run()
+    old = {path.relative_to(folder()): path.read_bytes() for path in folder().rglob("*") if path.is_file()}
+    capsys.readouterr()
+    for number in (1, 2):
+        assert tfstudy(*command("lstm", "--restart")) == 0
+        archived = folder().with_name(f"{folder().name}.old-{number}")
+        assert (archived / "result.json").exists()
+        assert archived.name in capsys.readouterr().err
+    archived = folder().with_name(f"{folder().name}.old-1")
+    for name, content in old.items():
+        assert name.name == ".lock" or (archived / name).read_bytes() == content
+    assert_same(folder(), archived)
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
+
+
+def test_a_run_of_another_process_is_refused_until_that_has_died(undisturbed, capsys):
+    process = forked(command(), at_row(15, signal.pause))
+    try:
+        deadline = time.monotonic() + 60
+        while not list(Path("results").glob("runs/*/*/*/metrics.csv")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for more in ([], ["--restart"]):
+            assert tfstudy(*command("lstm", *more)) == 2
+            err = capsys.readouterr().err
+            assert f"process {process} on " in err
+        assert tfstudy(*command("lstm", "--seed", "1", "--results", "others")) == 0
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    assert tfstudy(*command()) == 0
+    assert_same(folder(), undisturbed(command()))
+    assert not list(folder().parent.glob("*.old-*"))
+
+
+def test_weights_with_a_flipped_bit_are_not_used(finished_run, capsys):
+    path = finished_run()
+    content = bytearray((path / "checkpoints/last.ckpt").read_bytes())
+    content[len(content) // 2] ^= 1
+    (path / "checkpoints/last.ckpt").write_bytes(content)
+    for words in (["predict", path, "a b"], ["evaluate", path]):
+        assert tfstudy(*words) == 2
+        assert "last.ckpt is damaged: its digest does not match" in capsys.readouterr().err

@@ -11,9 +11,8 @@ from lightning.pytorch import Callback
 from tests.commands import tfstudy
 from tests.interrupted_runs import at_row, command, folder, killed
 from tests.training.small_training import same, trained
-from tfstudy import instruments
+from tfstudy import instruments, load
 from tfstudy.errors import UserError
-from tfstudy.experiment.finished import recorded
 from tfstudy.instruments.layer_gradients import LayerListener, layer_name
 
 MEASURED = ("--measure", "layer_gradients")
@@ -78,7 +77,7 @@ def test_a_killed_run_has_the_rows_of_an_undisturbed_one(undisturbed, tmp_path, 
     assert rows == undisturbed_rows
     assert max(rows["step"]) == 40
     assert all(math.isfinite(value) for value in rows["value"])
-    assert recorded(folder(), "layer_gradients").chart.facet == "quantity"
+    assert load(folder()).measure("layer_gradients").chart.facet == "quantity"
     assert tfstudy(*command(), *MEASURED) == 0
     assert "already finished" in capsys.readouterr().err
 
@@ -88,15 +87,16 @@ def test_steps_that_were_not_measured_are_reported(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     killed(command(), at_row(15))
     assert tfstudy(*command(), *MEASURED) == 2
-    assert "already has 10 steps" in capsys.readouterr().err
+    assert "trained without measuring layer_gradients" in capsys.readouterr().err
     assert tfstudy(*command()) == 0
+    capsys.readouterr()
     assert tfstudy(*command(), *MEASURED) == 2
-    assert "already has 40 steps" in capsys.readouterr().err
-    with pytest.raises(UserError, match="without layer_gradients") as error:
-        recorded(folder(), "layer_gradients")
-    again = shlex.split(str(error.value).split("`")[1])
+    error = capsys.readouterr().err
+    with pytest.raises(UserError, match="trained without measuring layer_gradients"):
+        load(folder()).measure("layer_gradients")
+    again = shlex.split(error.split("`")[1])
     assert tfstudy(*again[1:]) == 0
-    assert recorded(folder(), "layer_gradients").rows
+    assert load(folder()).measure("layer_gradients").rows
 
 
 def test_only_instruments_that_listen_to_training_can_be_asked_for(capsys):

@@ -1,4 +1,4 @@
-"""Jobs: their text and exit codes, order, runs that another study has finished, and estimated times."""
+"""Jobs: their text and exit codes, their order and estimated times."""
 
 import errno
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 import torch
 import yaml
 
-from tests.example_records import edit_result, put
+from tests.example_records import put
 from tests.example_study import finish_run, planned
 from tfstudy.experiment.api import RunOptions
-from tfstudy.launchers.batch import Batch, copy_finished, estimates
+from tfstudy.launchers.batch import Batch, estimates
 from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code
 
 JOBS = [Job(f"r/study/e/a/{name}", {}) for name in "abcd"]
@@ -37,23 +37,6 @@ def test_the_exit_code_follows_from_the_type_of_the_error():
     assert {exit_code(error) for error in memory} == {OUT_OF_MEMORY}
     assert exit_code(OSError(errno.ENOSPC, "No space left on device")) == DISK_FULL
     assert exit_code(ValueError("the word list is out of memory")) == exit_code(OSError(errno.EACCES, "no")) == FAILED
-
-
-def test_a_run_that_another_study_has_finished_is_copied(tmp_path):
-    there, here = tmp_path / "first/t-s/lstm/s0-11111111", tmp_path / "second/t-s/lstm/s0-11111111"
-    (there / "checkpoints").mkdir(parents=True)
-    finish_run(there)
-    for name in ("checkpoints/last.ckpt", "metrics.csv", ".lock"):
-        (there / name).write_text(name)
-    edit_result(there)
-    jobs = [Job(str(here), {}), Job(str(here)[:-1] + "2", {})]
-    assert copy_finished(jobs) == jobs[:1]
-    assert (here / "checkpoints/last.ckpt").read_text() == "checkpoints/last.ckpt"
-    assert not (here / ".lock").exists()
-    assert "copied from" in (here / "train.log").read_text()
-    assert [job.finished for job in jobs] == [True, False]
-    assert copy_finished(jobs) == []
-    assert names(jobs[:1]) == [path.name for path in here.parent.iterdir()]
 
 
 # Estimated times

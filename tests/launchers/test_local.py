@@ -56,6 +56,7 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
 
     def interrupt(process):
         processes.extend(process_of(Path(job.path)) for job in jobs)
+        time.sleep(1)  # until the other run trains, too
         os.kill(os.getpid(), signal.SIGINT)
 
     stopper = seen(tmp_path, 0, interrupt)
@@ -65,6 +66,9 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
     assert any(processes)
     assert not any(is_locked(Path(job.path)) for job in jobs)
     assert not any(open_run(Path(job.path)).failure for job in jobs), "an interrupted run has not failed"
+    logs = [(Path(job.path) / "train.log").read_text() for job in jobs]
+    assert any(log.endswith("interrupted; the command of the grid resumes it\n") for log in logs)
+    assert not any("Traceback" in log for log in logs)
 
 
 def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.committed import ROOT
+from tests.committed import ROOT, unpacked
 from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import identify
-from tfstudy.runs.pack import write_files
 from tfstudy.runs.schema import ReadTest
 from tfstudy.runs.store import is_finished, open_run, read_config, write_run
 
@@ -30,9 +29,7 @@ DAMAGES = {
 def run(tmp_path) -> Path:
     """A run of a committed study, in a folder."""
     packed = next(path for path in find_runs(ROOT / "results" / "first") if path.parent.name == "lstm")
-    path = tmp_path / "results" / "first" / Path(*packed.parts[-3:])
-    write_files(packed, path)
-    return path
+    return unpacked(packed, tmp_path / "results" / "first" / Path(*packed.parts[-3:]))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.committed import unpacked
 from tests.example_records import put
 from tests.example_study import finish_run, planned, running_elsewhere, start_run
 from tests.interrupted_runs import COPYING, COPYING_RUN, die
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
-from tfstudy.launchers.batch import copy_finished, save_plan
+from tfstudy.launchers.batch import save_plan
 from tfstudy.runs.find import find_run, find_runs
-from tfstudy.runs.pack import pack_study, write_files
+from tfstudy.runs.pack import pack_study
 from tfstudy.runs.status import read_plan, study_runs
 from tfstudy.runs.store import open_run, read_bytes, read_metrics, read_predictions, read_result
 from tfstudy.runs.studyfile import PLANS, exists, names_in
@@ -136,12 +137,6 @@ def test_a_grid_adds_its_new_runs_to_a_packed_study_and_its_runs_are_copied_into
     assert not find_run(Path("results"), "study/lstm/s1").exists()
     assert (study / "runs.zip").read_bytes() == packed
     assert len(study_runs(study)) == 3
-    source = find_run(Path("results"), "study/lstm/s0")
-    copy = Path("results/other/copying-copy/lstm", source.name)
-    job = planned("0")[0]._replace(path=str(copy))
-    assert copy_finished([job]) == [job]
-    assert (copy.is_dir(), read_result(copy)) == (True, read_result(source))
-    assert load(copy).predict("a b") == load(source).predict("a b")
 
 
 def test_what_is_not_finished_stays_a_folder_and_later_runs_go_to_another_file(tmp_path, monkeypatch, capsys):
@@ -166,8 +161,7 @@ def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one(tmp_path, m
     monkeypatch.chdir(tmp_path)
     [run] = small_study(0)
     pack_study(Path("results/study"))
-    write_files(run, run.with_name("copy"))
-    run.with_name("copy").rename(run)
+    unpacked(run, run.with_name("copy")).rename(run)
     (run / "train.log").write_text("{}")
     (run / "predictions/test.jsonl.gz").unlink()
     for _ in range(2):  # as a folder, and packed

@@ -11,7 +11,6 @@ from tfstudy.experiment.api import device_of
 from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.batch import (
     Batch,
-    copy_finished,
     estimates,
     grid_batch,
     resumed_jobs,
@@ -31,14 +30,16 @@ from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, study_runs
 def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> int:
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
     with running(settings) as executor:
-        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke))
+        batch = grid_batch(grid, study, settings.options, executor.threads, smoke)
+        save_plan(batch.jobs)
         return run_batch(batch, executor)
 
 
 def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> None:
     """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
     slurm = Slurm(settings)
-    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke))
+    batch = grid_batch(grid, study, settings.options, slurm.threads, smoke)
+    save_plan(batch.jobs)
     for note in batch_notes(batch):
         print(note)
     if not (pending := batch.pending):
@@ -51,15 +52,6 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
         f"to watch:  {command('status', study.name, *results_words(study.parent))}; squeue --job {number}\n"
         f"to cancel: scancel {number}"
     )
-
-
-def _recorded(batch: Batch) -> Batch:
-    """Return the jobs of a grid after their runs in other studies are copied and their plan is saved."""
-    if copied := copy_finished(batch.pending):
-        root = batch.jobs[0].study.parent
-        print(f"{plural(len(copied), 'finished run')} copied from other studies in {root}", flush=True)
-    save_plan(batch.jobs)
-    return batch
 
 
 def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> Listing:

@@ -68,6 +68,7 @@ WRONG_KINDS = {  # what pydantic says of values of another kind, in plain words
     **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
     "string_type": "must be text",
     "list_type": "must be a list",
+    "dict_type": "must be keys with values",
 }
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},

@@ -3,14 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 from tfstudy import evaluation, models, tasks, training
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.find import find_runs
-from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
-from tfstudy.runs.store import open_run
 
 
 def declared_versions(task: str, arch: str, split: str) -> dict[str, int]:
@@ -38,7 +34,7 @@ def version_changes(recorded: Mapping[str, int], declared: Mapping[str, int]) ->
 def outdated_because(environments: Sequence[Environment], task: str, arch: str) -> list[str]:
     """Return why the run of these environments is outdated; empty if it is not, or if there are none.
 
-    This does not compare the data; `tfstudy result --changes` and `tfstudy grid` do that.
+    This does not compare the data; `tfstudy result --changes` does that.
     """
     if not environments:
         return []
@@ -60,27 +56,3 @@ def missing_plugin(environments: Iterable[Environment], task: str, arch: str) ->
         if f"plug-in {kind} {name}" in recorded and name not in names():
             return f"unknown {kind} {quoted(name)}: its plug-in is missing"
     return ""
-
-
-def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[str]]:
-    """Return the finished runs that have the settings of a planned run but other code versions or data, with reasons.
-
-    They lie in the same folder as the planned run.
-    """
-    folders: dict[Path, list[Identity]] = {}
-    for path, identity in planned:
-        folders.setdefault(path.parent, []).append(identity)
-    outdated: dict[Path, list[str]] = {}
-    for folder, identities in folders.items():
-        for run in map(open_run, find_runs(folder)):
-            if run.result and run.environments:
-                path, entry = run.path, run.environments[-1]
-                same = [identity for identity in identities if identity.settings == entry.settings]
-                reasons = [reason for identity in same for reason in _reasons(entry, identity)]
-                outdated |= {path: reasons} if reasons else {}
-    return outdated
-
-
-def _reasons(entry: Environment, identity: Identity) -> list[str]:
-    data = [f"data {entry.data[:8]}, now {identity.data[:8]}"] if entry.data != identity.data else []
-    return version_changes(entry.code_versions, identity.versions) + data

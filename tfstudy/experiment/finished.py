@@ -14,7 +14,7 @@ from tfstudy.config.resolve import check_local, resolve, resolve_section
 from tfstudy.config.trees import unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
-from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
+from tfstudy.experiment.api import DEFAULTS, RunOptions, check_measured, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, undisturbed, with_decoding
 from tfstudy.experiment.score import score, scored_splits
 from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
@@ -23,7 +23,6 @@ from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
-from tfstudy.runs.files import command_again
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.measurement_record import (
@@ -85,6 +84,11 @@ class FinishedRun:
         """The trained model."""
         return self.prepared.model
 
+    @property
+    def subject(self) -> Subject:
+        """The run as instruments see it."""
+        return Subject(self.model.eval(), self.prepared.task, self.prepared.data, self.prepared.config)
+
     @overload
     def predict(self, source: str) -> str: ...  # type: ignore[overload-overlap]  # a text is a sequence of texts
     @overload
@@ -103,30 +107,30 @@ class FinishedRun:
         """
         if not isinstance(source, str | Iterable):
             raise UserError(f"a source must be text, or several in a list, but is {quoted(source)}")
-        single, tokens = isinstance(source, str), []
-        for number, one in enumerate([source] if isinstance(source, str) else source):
-            try:
-                tokens.append(self.tokens(one))
-            except UserError as error:
-                raise UserError(str(error) if single else f"source {number}: {error}") from None
+        if isinstance(source, str):
+            tokens = [self.tokens(source)]
+        else:
+            tokens = [self.tokens(one, f"source {number}: ") for number, one in enumerate(source)]
         outputs = self.outputs(tokens)
         if cut := sum(output.cut for output in outputs):
             print(cut_outputs(cut, len(outputs)), file=sys.stderr)
-        texts = [output.text for output in outputs]
-        return texts[0] if single else texts
+        return outputs[0].text if isinstance(source, str) else [output.text for output in outputs]
 
     def outputs(self, sources: Sequence[Sequence[str]]) -> list[Generated]:
         """Return the output for each source, given as tokens."""
         one = self.prepared
         return generated(one.model, one.data, one.config.decode, one.config.eval, sources)
 
-    def tokens(self, source: str) -> tuple[str, ...]:
-        """Return the tokens of a source; `UserError` if the model can't read it.
+    def tokens(self, source: str, place: str = "") -> tuple[str, ...]:
+        """Return the tokens of a source; `UserError`, which begins with `place`, if the model can't read it.
 
         An unknown token is an error where the task generates its examples; a word that a corpus lacks in its training
         split is read as one unknown word, as in a test set (see `unknown`).
         """
-        return given_source(subject_of(self.prepared), source)
+        try:
+            return given_source(self.subject, source)
+        except UserError as error:
+            raise UserError(f"{place}{error}") from None
 
     def unknown(self, tokens: Iterable[str]) -> list[str]:
         """Return those of the tokens that the model does not know."""
@@ -179,11 +183,30 @@ class FinishedRun:
             save: Whether to save the measurement in the run folder, where the report finds it.
             settings: Settings of the instrument.
 
+        A test set that it reads is counted in `events.jsonl`. What is measured during training is read from the folder.
+
         Raises:
-            UserError: If there is no such instrument or setting, or if it does not apply to this model.
+            UserError: If there is no such instrument, setting or split, or if it does not apply to this model.
         """
         self._needs_data()
-        record = measure_run(self.prepared, self.path, instrument, settings)
+        cls = instruments.find(instrument)
+        if cls.during_training:
+            check_measured([instrument], saved_instruments(self.path), self.path, self.result.smoke)
+            return read_measurement(self.path, instrument)
+        config, subject = resolve_section(cls.Config, settings), self.subject
+        examples, read = 0, []
+        if isinstance(config, ExampleSettings):
+            config = config.model_copy(update={"split": split_of(subject, config)})
+            examples = len(chosen_examples(subject, config))
+            read = [config.split] if config.split in subject.task.splits().tests else []
+        if read:
+            check_addable(self.path)
+        rows = cls(config).measure(subject)
+        if read:
+            with write_run(self.path, subject.config, self.prepared.identity) as folder:
+                folder.record(*(ReadTest(split=split, reason=f"measure {instrument}") for split in read))
+        values = config.model_dump()
+        record = Measurement.of(self.result.run, instrument, cls.version, values, cls.chart, rows, examples)
         if save:
             save_measurement(self.path, record)
         return record
@@ -238,11 +261,12 @@ class FinishedRun:
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             scored = score(prepared, device_of(DEFAULTS), names)
-            tests = [name for name, one in scored.splits.items() if one.role == "test"]
+            tests = [name for name, one in scored["splits"].items() if one.role == "test"]
             folder.record(*(ReadTest(split=name, reason="evaluate") for name in tests))
             decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
-            measured = {**scored.fields(), "decode": decode, "test_reads": open_run(self.path).test_reads}
-            return msgspec.structs.replace(self.result, **measured)
+            return msgspec.structs.replace(
+                self.result, **scored, decode=decode, test_reads=open_run(self.path).test_reads
+            )
 
 
 @undisturbed()
@@ -301,46 +325,6 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
     model.load_state_dict(state)
     model.eval()
     return FinishedRun(path, result, prepared, weights, missing)
-
-
-def subject_of(prepared: Prepared) -> Subject:
-    """Return a run as instruments see it."""
-    return Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
-
-
-def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
-    """Return what an instrument measures on the run in this folder.
-
-    If it reads a test set, this is counted in `events.jsonl`. `UserError` for an unknown instrument, unknown settings
-    or a split that the task does not have, and if the instrument does not apply to this model. What is measured during
-    training is read from the run folder.
-    """
-    cls = instruments.find(name)
-    if cls.during_training:
-        return recorded(path, name)
-    config = resolve_section(cls.Config, dict(settings))
-    subject = subject_of(prepared)
-    if isinstance(config, ExampleSettings):
-        config = config.model_copy(update={"split": split_of(subject, config)})
-    reads_test = isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests
-    if reads_test:
-        check_addable(path)
-    instrument = cls(config)
-    rows = instrument.measure(subject)
-    if isinstance(config, ExampleSettings) and reads_test:
-        with write_run(path, prepared.config, prepared.identity) as folder:
-            folder.record(ReadTest(split=config.split, reason=f"measure {name}"))
-    examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
-    settings = config.model_dump()
-    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, examples)
-
-
-def recorded(path: Path, name: str) -> Measurement:
-    """Return what an instrument measured while the run was trained; `UserError` if the run was trained without it."""
-    if name not in saved_instruments(path):
-        again = command_again(path, read_result(path).smoke, "--measure", name)
-        raise UserError(f"{path} was trained without {name}; `{again}` trains it again")
-    return read_measurement(path, name)
 
 
 def measure_runs(

@@ -9,10 +9,9 @@ from tfstudy.config.presets import REFERENCE, preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge
-from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
-from tfstudy.evaluation.decoding import needed_positions
-from tfstudy.experiment.prepare import sizes, with_positions
+from tfstudy.experiment.prepare import DataShape, sizes, with_positions
+from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import check_examples
 
 TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
@@ -38,13 +37,28 @@ def match_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> T
 
 
 def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> tuple[Tree, int]:
-    """Return the widths that give the number of parameters nearest to `wanted`, and that number."""
-    plain = config.model.model_copy(update={"dropout": 0.0})  # the same cached result for any dropout
-    if sizes(config.arch, config.model, vocabularies)[0]:
-        plain = with_positions(plain, _positions(config.task, config.data.model_dump_json()))
-    divisors = tuple(width_divisors(config).items())
-    widths, count = _nearest(config.arch, plain.model_dump_json(), divisors, vocabularies, wanted)
-    return dict(widths), count
+    """Return the widths that give the number of parameters nearest to `wanted`, and that number.
+
+    They are found by bisection: first one factor for all widths, then one for those that have no heads to fit.
+    """
+    cls, divisors = models.find(config.arch).Config, width_divisors(config)
+    model = _positioned(config, vocabularies).model_dump()
+    widths: Tree = {}
+
+    def scaled(keys: Sequence[str], factor: float) -> Tree:
+        return widths | {k: max(1, round(factor * model[k] / divisors[k])) * divisors[k] for k in keys}
+
+    def count(candidate: Tree) -> int:
+        return sizes(config.arch, cls(**model | candidate), vocabularies)[1]
+
+    for keys in filter(None, ([*divisors], [key for key in divisors if key != "dim"])):
+        low, high = 2.0**-10, 2.0**6
+        for _ in range(24):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if count(scaled(keys, middle)) <= wanted else (low, middle)
+        candidates = [scaled(keys, factor) for factor in (low, high)]
+        widths = min(candidates, key=lambda candidate: abs(count(candidate) - wanted))
+    return widths, count(widths)
 
 
 def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:
@@ -56,57 +70,24 @@ def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:
     cls = models.find(config.arch)
     if config.arch == REFERENCE or set(cls.widths) & set(settings.get("model") or {}):
         return config
-    wanted, vocabularies = _reference(config.task, config.data.model_dump_json())
+    vocabularies = _data(config.task, config.data.model_dump_json()).vocabularies
+    named = {"task": config.task, "arch": REFERENCE, "data": config.data.model_dump()}
+    reference = resolve(merge(preset(config.task, REFERENCE), named))
+    wanted = sizes(REFERENCE, _positioned(reference, vocabularies), vocabularies)[1]
     widths, _ = nearest_sizes(config, vocabularies, wanted)
     return config.model_copy(update={"model": cls.Config(**config.model.model_dump() | widths)})
 
 
-@cache
-def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
-    """Return the Transformer's number of parameters on a task with these data settings (JSON), and the vocabularies."""
-    settings = tasks.find(task).Config.model_validate_json(data)
-    check_examples(task, built := tasks.build(task, settings))
-    source, target = built.vocabulary()
-    vocabularies = len(Vocab(source)), len(Vocab(target))
-    named = {"task": task, "arch": REFERENCE, "data": settings.model_dump()}
-    config = resolve(merge(preset(task, REFERENCE), named))
-    model = config.model
-    if sizes(config.arch, config.model, vocabularies)[0]:
-        model = with_positions(model, _positions(task, data))
-    return sizes(REFERENCE, model, vocabularies)[1], vocabularies
+def _positioned(config: RunConfig, vocabularies: Vocabularies) -> ModelConfig:
+    """Return the section `model` with as many positions as the data need, if it has a table of them."""
+    if not sizes(config.arch, config.model, vocabularies)[0]:
+        return config.model
+    return with_positions(config.model, _data(config.task, config.data.model_dump_json()).positions)
 
 
 @cache
-def _positions(task: str, data: str) -> int:
-    """Return the number of positions that a task needs with these data settings (JSON)."""
-    return needed_positions(tasks.build(task, tasks.find(task).Config.model_validate_json(data)))
-
-
-@cache
-def _nearest(
-    arch: str, text: str, divisors: Sequence[tuple[str, int]], vocabularies: Vocabularies, wanted: int
-) -> tuple[Tree, int]:
-    """Find the widths by bisection: first one factor for all, then one for those that have no heads to fit."""
-    cls, divisor_of = models.find(arch).Config, dict(divisors)
-    model = cls.model_validate_json(text).model_dump()
-    widths: Tree = {}
-
-    def scaled(keys: Sequence[str], factor: float) -> Tree:
-        return widths | {k: max(1, round(factor * model[k] / divisor_of[k])) * divisor_of[k] for k in keys}
-
-    counts: dict[tuple[int, ...], int] = {}  # bisection tries the same widths many times
-
-    def count(candidate: Tree) -> int:
-        key = tuple(candidate[k] for k in divisor_of if k in candidate)
-        counts[key] = counts.get(key) or sizes(arch, cls(**model | candidate), vocabularies)[1]
-        return counts[key]
-
-    finer = [key for key in divisor_of if key != "dim"]
-    for keys in filter(None, (list(divisor_of), finer)):
-        low, high = 2.0**-10, 2.0**6
-        for _ in range(24):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if count(scaled(keys, middle)) <= wanted else (low, middle)
-        candidates = [scaled(keys, factor) for factor in (low, high)]
-        widths = min(candidates, key=lambda candidate: abs(count(candidate) - wanted))
-    return widths, count(widths)
+def _data(task: str, settings: str) -> DataShape:
+    """Return the facts of a task's data with these settings (JSON)."""
+    built = tasks.build(task, tasks.find(task).Config.model_validate_json(settings))
+    check_examples(task, built)
+    return DataShape.of(built)

@@ -36,79 +36,69 @@ FEW = 2  # examples, and tokens of their targets, on which the output of a model
 class DataShape(NamedTuple):
     """What a model has to fit: facts of a task's data, which take long to collect."""
 
-    one_vocabulary: bool  # of source and target
     vocabularies: tuple[int, int]  # sizes, with the special tokens
+    one_vocabulary: bool  # of source and target
+    shared_tokens: bool  # whether source and target have a token in common
+    has_digits: bool
+    longest_source: int  # in training, with EOS
     longest_target: int
     positions: int  # that any source and any output can have
     validation: str | None  # the name of the validation split
-    has_digits: bool = False
-    longest_source: int = 0  # in training, with EOS
-    shared_tokens: bool = True  # whether source and target have a token in common
 
     @classmethod
     def of(cls, task: Task) -> "DataShape":
         """Return the facts of a task's data."""
-        source, target = task.vocabulary()
-        sizes = len(Vocab(source)), len(Vocab(target))
-        longest, positions = longest_target(task), needed_positions(task)
-        splits, digits = task.splits(), bool(task.digits())
-        train = task.examples(splits.train)
-        longest_source = 1 + max((len(e.source) for e in train), default=0)
-        lengths = longest, positions, splits.validation, digits, longest_source
-        return cls(source == target, sizes, *lengths, not set(source).isdisjoint(target))
+        (source, target), splits = task.vocabulary(), task.splits()
+        return cls(
+            vocabularies=(len(Vocab(source)), len(Vocab(target))),
+            one_vocabulary=source == target,
+            shared_tokens=not set(source).isdisjoint(target),
+            has_digits=bool(task.digits()),
+            longest_source=1 + max((len(example.source) for example in task.examples(splits.train)), default=0),
+            longest_target=longest_target(task),
+            positions=needed_positions(task),
+            validation=splits.validation,
+        )
 
 
 def check(config: RunConfig, data: DataShape) -> int:
     """Return the number of parameters; `UserError` if a value does not fit the data or another section."""
+    task, most, model = config.task, config.decode.max_length, config.model.model_dump()
     if config.model.needs_one_vocabulary and not data.one_vocabulary:
         raise UserError(
-            f"model.share_embeddings needs one vocabulary, but {config.task} has two: set model.share_embeddings=false"
+            f"model.share_embeddings needs one vocabulary, but {task} has two: set model.share_embeddings=false"
         )
-    if 0 < config.decode.max_length < data.longest_target:
+    if 0 < most < data.longest_target:
         raise UserError(
-            f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "
-            f"but is {config.decode.max_length}"
+            f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, but is "
+            f"{most}"
         )
     if config.train.batch_tokens and config.data.model_dump().get("redraw"):
         raise UserError(
             f"train.batch_tokens must be 0 with data.redraw, whose passes have equally many batches, but is "
             f"{config.train.batch_tokens}"
         )
-    _check_digits(config, data)
-    if config.model.model_dump().get("copy_output") and not data.shared_tokens:
-        raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
-    model = with_positions(config.model, data.positions).model_copy(update={"dropout": 0.0})  # cached for any dropout
-    available, parameters = checked_sizes(config.arch, model.model_dump_json(), data.vocabularies)
-    needed = 1 + config.decode.max_length
-    if available is not None and needed > available:
+    digits = model.get("digit_positions")
+    if digits and not data.has_digits:
         raise UserError(
-            f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
-            f"but is {available}"
+            "model.digit_positions needs numbers that start with their last digit, such as those of arithmetic with "
+            f"data.format=reversed, but {task} has none with these settings"
+        )
+    if digits and digits < data.longest_source + 2:  # the offsets 0 and 1
+        raise UserError(
+            f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
+            f"the longest source in training, but is {digits}"
+        )
+    if model.get("copy_output") and not data.shared_tokens:
+        raise UserError(f"model.copy_output needs tokens that source and target share, but {task} has none")
+    available, parameters = sizes(config.arch, with_positions(config.model, data.positions), data.vocabularies)
+    if available is not None and available < 1 + most:
+        raise UserError(
+            f"model.max_positions must be at least {1 + most} for decode.max_length={most}, but is {available}"
         )
     if config.eval.checkpoint == "best" and not data.validation:
         raise UserError("eval.checkpoint 'best' needs a validation split, but there is none")
     return parameters
-
-
-def _check_digits(config: RunConfig, data: DataShape) -> None:
-    """Raise `UserError` if there are positions of digits, but no digits or no room for random offsets."""
-    size = config.model.model_dump().get("digit_positions")
-    if size and not data.has_digits:
-        raise UserError(
-            "model.digit_positions needs numbers that start with their last digit, such as those of arithmetic with "
-            f"data.format=reversed, but {config.task} has none with these settings"
-        )
-    if size and size < data.longest_source + 2:  # the offsets 0 and 1
-        raise UserError(
-            f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
-            f"the longest source in training, but is {size}"
-        )
-
-
-@lru_cache(maxsize=1 << 14)
-def checked_sizes(arch: str, model: str, vocabularies: tuple[int, int]) -> tuple[int | None, int]:
-    """Return the `sizes` of a model, given as JSON, which is built once for each shape."""
-    return sizes(arch, models.find(arch).Config.model_validate_json(model), vocabularies)
 
 
 def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
@@ -126,41 +116,36 @@ def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
 
 def sizes(arch: str, model: ModelConfig, vocabularies: tuple[int, int]) -> tuple[int | None, int]:
     """Return the size of the table of learned positions (None without one), and the number of parameters."""
+    return _sizes(arch, model.model_copy(update={"dropout": 0.0}).model_dump_json(), vocabularies)  # for any dropout
+
+
+@lru_cache(maxsize=1 << 14)
+def _sizes(arch: str, model: str, vocabularies: tuple[int, int]) -> tuple[int | None, int]:
+    cls = models.find(arch)
     with torch.device("meta"):  # without memory for the weights
-        built = models.find(arch)(model, *vocabularies)
+        built = cls(cls.Config.model_validate_json(model), *vocabularies)
     return built.max_positions, parameter_count(built)
 
 
 def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
     """Raise `UserError` if `decode` does not return logits for each token, and a state. No random number is drawn."""
-    task = data.task
-    encoded = data.encode(task.examples(task.splits().train)[:FEW])
+    examples = data.task.examples(data.task.splits().train)[:FEW]
+    encoded, tested, padded = data.encode(examples), deepcopy(model).eval(), isinstance(model, PaddedModel)
     source, tokens = encoded.source, encoded.target[:, :FEW]
-    tested = deepcopy(model).eval()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         if isinstance(tested, PaddedModel):
             output: Any = tested.decode_padded(tokens, tested.encode_padded(source, source != PAD))
         else:
             output = tested.decode(Tokens.of(tokens), tested.encode(Tokens.of(source)))
-    padded = isinstance(model, PaddedModel)
-    expected = (*tokens.shape, len(data.target_vocab)) if padded else (tokens.numel(), len(data.target_vocab))
-    pair = isinstance(output, tuple) and len(output) == 2
-    if pair and isinstance(output[0], torch.Tensor) and output[0].shape == expected:
-        return
-    name, shape = ("decode_padded", "rows, length") if padded else ("decode", "positions")
-    raise UserError(
-        f"architecture {arch}: {name} must return logits of shape ({shape}, target_vocab), here {expected}, and a "
-        f"state, but returned {_described(output)}; tfstudy.testing.check_architecture checks all that is required"
-    )
-
-
-def _described(output: Any) -> str:
-    """Return the types of what was returned, with the shapes of tensors."""
-    if isinstance(output, torch.Tensor):
-        return f"a tensor of shape {tuple(output.shape)}"
-    if isinstance(output, tuple) and len(output) == 2:
-        return f"{_described(output[0])} and {type(output[1]).__name__}"
-    return type(output).__name__
+    expected = (*(tokens.shape if padded else tokens.flatten().shape), len(data.target_vocab))
+    parts = output if isinstance(output, tuple) else (output,)
+    found = [f"a tensor of shape {tuple(p.shape)}" if isinstance(p, torch.Tensor) else type(p).__name__ for p in parts]
+    if len(found) != 2 or found[0] != f"a tensor of shape {expected}":
+        name, shape = ("decode_padded", "rows, length") if padded else ("decode", "positions")
+        raise UserError(
+            f"architecture {arch}: {name} must return logits of shape ({shape}, target_vocab), here {expected}, and a "
+            f"state, but returned {' and '.join(found)}; tfstudy.testing.check_architecture checks all that is required"
+        )
 
 
 class Prepared(NamedTuple):

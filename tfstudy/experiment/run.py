@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -10,19 +10,27 @@ import torch
 from tfstudy.config.presets import preset_notes
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
-from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, check_loggers, device_name, device_of
+from tfstudy.experiment.api import (
+    DEFAULTS,
+    EXECUTIONS,
+    RunOptions,
+    check_loggers,
+    check_measured,
+    device_name,
+    device_of,
+)
 from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare, undisturbed
-from tfstudy.experiment.score import Scored, score, scored_splits
-from tfstudy.experiment.train import Report, Trained, check_measured, find_reusable, reuse, train
+from tfstudy.experiment.score import score, scored_splits
+from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.environment import environment
 from tfstudy.runs.files import utc_now, write_atomically
+from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import DecodingSettings, Result, Started
 from tfstudy.runs.store import RunFolder, is_finished, open_run, run_folder, write_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.tasks.base import overlap, overlap_warning, unknown_warnings
-from tfstudy.training.checkpoints import LAST, PREVIOUS
 
 
 class Outcome(NamedTuple):
@@ -76,16 +84,15 @@ def run(
         for line in filter(None, (*prepared.task.remarks(), *warnings)):
             report(line)
             folder.log(line)
-        source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, report)
-        scored = Scored()
+        scored: dict[str, Any] = {}
         try:
             if trained.status == "finished":
                 scored = score(prepared, device, splits, folder)
         except BaseException:
             report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
             raise
-        finish(prepared, folder, options, source, trained, scored, shared)
+        finish(prepared, folder, options, trained, scored, shared)
         return Outcome(path, folder.result, True)
 
 
@@ -106,9 +113,8 @@ def finish(
     prepared: Prepared,
     folder: RunFolder,
     options: RunOptions,
-    reused_from: str | None,
     trained: Trained,
-    scored: Scored,
+    scored: Mapping[str, Any],
     shared_sources: Mapping[str, int],
 ) -> None:
     """Write the result, after which the run is finished."""
@@ -138,13 +144,12 @@ def finish(
         train_peak_mib=trained.peak_mib,
         # Kaplan et al. 2020, section 2.1: 2 per parameter and token forwards, twice that backwards
         train_flops_estimate=6.0 * parameters * trained.tokens,
-        reused_from=reused_from,
         decode=msgspec.convert(config.decode.model_dump(), DecodingSettings),
         eval=config.eval.model_dump(mode="json"),
         overlap=dict(shared_sources),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),
-        **scored.fields(),
+        **scored,
     )
     folder.finish(result)
 
@@ -154,21 +159,6 @@ def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> 
     if result.tuning != options.tuning:
         kind = "a trial of tuning" if result.tuning else "not a trial of tuning"
         raise UserError(f"the run at {folder.path} is {kind}; use another folder of results")
-    check_measured(options.measure, folder)
+    check_measured(options.measure, saved_instruments(folder.path), folder.path, result.smoke)
     report(f"already finished (a restart runs it again): {folder.path}")
     return Outcome(folder.path, result, False)
-
-
-def _reuse_weights(
-    prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report
-) -> str | None:
-    """Copy the weights of a run that differs only in decoding or evaluation; return its name, None without one."""
-    begun = any((folder.checkpoints / name).exists() for name in (LAST, PREVIOUS))
-    if begun or options.restart or options.measure:
-        return None
-    source = find_reusable(folder, prepared.config, prepared.identity, device.type)
-    if source is None:
-        return None
-    report(f"reusing the weights of {source}, which differs only in decoding or evaluation")
-    reuse(folder, source)
-    return source.name

@@ -1,9 +1,8 @@
 """The evaluation of a run on its held-out splits."""
 
 import time
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -13,31 +12,11 @@ from tfstudy.evaluation.breakdown import accuracy_by_length, summarize_errors
 from tfstudy.evaluation.decoding import generation_limit
 from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.prepare import Prepared
-from tfstudy.runs.schema import GenerationLimit, Lengths, SplitScores
+from tfstudy.runs.schema import SplitScores
 from tfstudy.runs.store import RunFolder
 from tfstudy.tasks.base import Task
 from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.progress import ProgressLines
-
-
-class Scored(NamedTuple):
-    """What was measured on the held-out splits."""
-
-    splits: Mapping[str, SplitScores] = MappingProxyType({})
-    lengths: Lengths = Lengths()
-    seconds: float = 0.0
-    peak_mib: float = 0.0
-    limit: GenerationLimit = GenerationLimit()
-
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of a `Result` that an evaluation fills."""
-        return {
-            "splits": dict(self.splits),
-            "lengths": self.lengths,
-            "evaluate_seconds": round(self.seconds, 2),
-            "evaluate_peak_mib": self.peak_mib,
-            "generation_limit": self.limit,
-        }
 
 
 def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
@@ -47,17 +26,24 @@ def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
     return task.splits().held_out[: 1 if options.tuning else None]
 
 
-def score(prepared: Prepared, device: torch.device, names: Sequence[str], folder: RunFolder | None = None) -> Scored:
-    """Evaluate held-out splits and return what was measured; the predictions are written to `folder`, if given.
+def score(
+    prepared: Prepared, device: torch.device, names: Sequence[str], folder: RunFolder | None = None
+) -> dict[str, Any]:
+    """Evaluate held-out splits and return the fields of a `Result` with what was measured.
 
-    Who asks for it has to record that test sets were read.
+    The predictions are written to `folder`, if given. Who asks for it has to record that test sets were read.
     """
     start = time.monotonic()
     reset_peak(device)
     scores = {name: _score_split(prepared, device, name, folder) for name in names}
     tested = [scores[name] for name in prepared.task.by_length() if name in names]
-    limit = generation_limit(prepared.task, prepared.config.decode)
-    return Scored(scores, accuracy_by_length(tested), time.monotonic() - start, peak_mib(device), limit)
+    return {
+        "splits": scores,
+        "lengths": accuracy_by_length(tested),
+        "evaluate_seconds": round(time.monotonic() - start, 2),
+        "evaluate_peak_mib": peak_mib(device),
+        "generation_limit": generation_limit(prepared.task, prepared.config.decode),
+    }
 
 
 def _score_split(prepared: Prepared, device: torch.device, name: str, folder: RunFolder | None) -> SplitScores:

@@ -1,44 +1,21 @@
-"""The weights of one run: trained from its last checkpoint, with instruments that listen, or reused from another run.
+"""The training of one run, from its last checkpoint if there is one, with instruments that listen."""
 
-Runs that differ only in decoding and evaluation are trained once.
-"""
-
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree
 from tfstudy.data.module import TaskData
-from tfstudy.errors import UserError
-from tfstudy.experiment.api import RunOptions, device_of
+from tfstudy.experiment.api import RunOptions, check_measured, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.files import command_again, write_atomically
-from tfstudy.runs.find import find_runs
-from tfstudy.runs.identity import Identity, identify, settings_of
-from tfstudy.runs.measurement_record import save_measurement, saved_instruments
+from tfstudy.runs.measurement_record import save_measurement
 from tfstudy.runs.schema import Resumed, StepsComputed
-from tfstudy.runs.store import METRICS, RunFolder, has_result, read_config, read_result
-from tfstudy.runs.studyfile import exists, read_file
+from tfstudy.runs.store import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
-from tfstudy.training.checkpoints import (
-    BEST,
-    LAST,
-    STATE_KEY,
-    DamagedError,
-    load_checkpoint,
-    metrics_digest,
-    model_weights,
-    resumable_checkpoint,
-    rewind_metrics,
-    save_checkpoint,
-)
+from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint, rewind_metrics
 from tfstudy.training.fit import fit
 from tfstudy.training.graphs import Execution
 from tfstudy.training.loggers import MetricsFile
@@ -67,15 +44,9 @@ def training_data(prepared: Prepared) -> TaskData:
     return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, size, batches)
 
 
-def train(
-    prepared: Prepared,
-    folder: RunFolder,
-    options: RunOptions,
-    report: Report = print,
-) -> Trained:
+def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Report = print) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
-
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run)
     step = checkpoint["global_step"] if checkpoint else 0
@@ -130,75 +101,10 @@ def listeners_of(
     """
     callbacks = checkpoint["callbacks"] if checkpoint else {}
     measured = [key.removeprefix(Listener.state_key) for key in callbacks if key.startswith(Listener.state_key)]
-    if checkpoint and (missing := next((name for name in names if name not in measured), "")):
-        raise _unmeasured(missing, path, checkpoint["global_step"], config.smoke)
+    if checkpoint:
+        check_measured(names, measured, path, config.smoke)
     found = [listener(name, config) for name in dict.fromkeys([*names, *measured])]
     for one in found:
         if state := callbacks.get(one.state_key):
             one.load_state_dict(state)
     return found
-
-
-def check_measured(names: Sequence[str], folder: RunFolder) -> None:
-    """`UserError` if a finished run was not measured with all these instruments."""
-    saved = saved_instruments(folder.path)
-    if missing := next((name for name in names if name not in saved), ""):
-        raise _unmeasured(missing, folder.path, folder.result.step, folder.result.smoke)
-
-
-def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:
-    again = command_again(path, smoke, "--measure", name)
-    return UserError(f"{path} already has {steps} steps without measuring {name}; `{again}` trains it again")
-
-
-# Weights of another run
-
-
-def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, device: str) -> Path | None:
-    """Return the folder of a finished run with the same training settings, data, code versions and device, or None.
-
-    Only runs of the same study, test split, architecture and seed are considered. Damaged weights are reported.
-    """
-    folder, needed = record.path.parent, {LAST, f"{config.eval.checkpoint}.ckpt"}
-    for path in find_runs(folder):
-        if path == record.path or not path.name.startswith(f"s{config.seed}-") or not has_result(path):
-            continue
-        try:
-            other, result = resolve(read_config(path)), read_result(path)
-        except UserError:
-            continue
-        same = training_settings(other) == training_settings(config)
-        same &= identify(other, identity.data, identity.versions).hash == result.run
-        same &= (result.status, result.device) == ("finished", device)
-        checkpoints = [path / "checkpoints" / name for name in needed]
-        if not same or not all(map(exists, [path / METRICS, *checkpoints])):
-            continue
-        try:
-            for checkpoint in checkpoints:
-                load_checkpoint(checkpoint, result.run)
-            return path
-        except UserError as error:
-            print(f"the weights of {path.name} can't be reused: {error}", file=sys.stderr)
-    return None
-
-
-def training_settings(config: RunConfig) -> Tree:
-    """Return the settings that determine the weights."""
-    return {key: value for key, value in settings_of(config).items() if key not in ("decode", "eval")}
-
-
-def reuse(record: RunFolder, source: Path) -> None:
-    """Copy the checkpoints and training metrics of another run into this one, which becomes their owner.
-
-    `last.ckpt`, which marks training as finished, is written last.
-    """
-    owner = read_result(source).run
-    write_atomically(record.metrics, read_file(source / METRICS))
-    for path in (source / "checkpoints" / name for name in (BEST, LAST)):
-        with suppress(DamagedError):  # of a best checkpoint that this run does not need
-            if exists(path):
-                checkpoint = load_checkpoint(path, owner)
-                checkpoint["callbacks"][STATE_KEY]["run"] = record.run
-                checkpoint["callbacks"][STATE_KEY].setdefault("metrics", metrics_digest(record.metrics))
-                save_checkpoint(checkpoint, record.checkpoints / path.name)
-    record.log(f"weights reused from {source.name}")

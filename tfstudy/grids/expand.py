@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,29 +36,41 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
 
     `UserError` with the config errors of all runs, each with the runs that have it.
     """
-    points = list(_points(validated(grid)))
+    grid = validated(grid)
+    points = list(_points(grid))
     _check_selectors(grid, [point for point, _ in points])
-    excluded = grid.get("exclude") or []
+
+    def kept(point: Point) -> bool:
+        return not any(matches(point, part) for part in grid["exclude"])
+
     runs: dict[str, GridRun] = {}
     problems: dict[str, list[str]] = {}  # config error to the runs that have it
     for point, seeds in points:
-        if any(matches(point, part) for part in excluded):
-            continue
-        try:
-            run = _run(point, smoke)
-        except UserError as error:
-            for line in str(error).splitlines():
-                problems.setdefault(line, []).append(_name(point, grid))
-            continue
-        for seed in [run.config.seed] if seeds is None else parse_seeds(seeds):
-            if not any(matches({**point, "seed": seed}, part) for part in excluded):
-                config = run.config.model_copy(update={"seed": seed})
-                runs[config.model_dump_json()] = GridRun(config, run.preset)
+        if kept(point):
+            try:
+                run = _run(point, smoke)
+            except UserError as error:
+                for line in str(error).splitlines():
+                    problems.setdefault(line, []).append(_name(point, grid))
+                continue
+            for seed in [run.config.seed] if seeds is None else parse_seeds(seeds):
+                if kept({**point, "seed": seed}):
+                    config = run.config.model_copy(update={"seed": seed})
+                    runs[config.model_dump_json()] = GridRun(config, run.preset)
     if problems:
-        raise UserError("\n".join(_with_runs(problem, names, len(points)) for problem, names in problems.items()))
+        raise UserError(with_owners(problems, len(points)))
     if not runs:
         raise UserError("the grid has no runs: an axis is empty, or everything is excluded")
     return list(runs.values())
+
+
+def with_owners(problems: Mapping[str, Sequence[str]], total: int) -> str:
+    """Return the lines of all problems, each with who of `total` runs or architectures has it, unless all have it."""
+    lines = []
+    for problem, (first, *others) in problems.items():
+        more = f" and {len(others)} more" if others else ""
+        lines.append(problem if 1 + len(others) == total else f"{problem} (with {first}{more})")
+    return "\n".join(lines)
 
 
 class PlannedRun(NamedTuple):
@@ -87,28 +99,29 @@ def plan(
     from tfstudy.experiment.prepare import DataShape, check
 
     data = {} if data is None else data
-    errors: dict[str, str] = {}  # by config without its seed
-    sizes: dict[str, int] = {}  # in parameters, by config without its seed
+    errors: dict[str, None] = {}
+    broken: set[str] = set()  # data that can't be built
     planned = []
     for config, preset in runs:
-        data_key = f"{config.task} {config.data.model_dump_json()}"
-        experiment = config.model_copy(update={"seed": 0}).model_dump_json()
+        key = f"{config.task} {config.data.model_dump_json()}"
+        if key in broken:
+            continue
         try:
-            if data_key not in data:
+            if key not in data:
+                broken.add(key)
                 task = tasks.build(config.task, config.data)
                 check_examples(config.task, task)
-                data[data_key] = DataShape.of(task), fingerprint(task)
-            if experiment not in errors and experiment not in sizes:
-                sizes[experiment] = check(config, data[data_key][0])
+                data[key] = DataShape.of(task), fingerprint(task)
+                broken.remove(key)
+            parameters = check(config, data[key][0])
         except UserError as error:
-            errors[experiment] = str(error)
-        if experiment in sizes:
-            versions = declared_versions(config.task, config.arch, config.data.split)
-            identity = identify(config, data[data_key][1], versions)
-            path = run_folder(root, study, config, identity)
-            planned.append(PlannedRun(config, preset, path, identity, sizes[experiment]))
+            errors[str(error)] = None
+            continue
+        versions = declared_versions(config.task, config.arch, config.data.split)
+        identity = identify(config, data[key][1], versions)
+        planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity, parameters))
     if errors:
-        raise UserError("\n".join(dict.fromkeys(errors.values())))
+        raise UserError("\n".join(errors))
     return planned
 
 
@@ -117,16 +130,8 @@ def matches(point: Point, selector: Point) -> bool:
 
     Numbers are compared as numbers, however they are written.
     """
-    tree = unflatten(point)
-
-    def value_at(key: str) -> Any:
-        node: Any = tree
-        for part in key.split("."):
-            node = node.get(part) if isinstance(node, dict) else None
-        return as_number(node)
-
     return all(
-        value_at(key) in map(as_number, wanted if isinstance(wanted, list) else [wanted])
+        as_number(point.get(key)) in map(as_number, wanted if isinstance(wanted, list) else [wanted])
         for key, wanted in flatten(selector).items()
     )
 
@@ -134,49 +139,37 @@ def matches(point: Point, selector: Point) -> bool:
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
     """`UserError` for a key of `exclude` or `when` that no run has."""
     keys = dict.fromkeys(["seed", *(key for point in points for key in point)])
-    parts = [*(grid.get("exclude") or []), *(part.get("when") or {} for part in grid.get("per") or [])]
-    for selector in parts:
+    for selector in (*grid["exclude"], *(part["when"] for part in grid["per"])):
         for key in flatten(selector):
             one_of("key", key, keys, "exclude and when")
 
 
 def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:
     """Every combination of settings, base < the base of `per` < axes < the axes of `per`, and its seeds."""
-    base = flatten(grid.get("base") or {})
-    for combination in _product(grid.get("axes") or {}):
+    base = flatten(grid["base"])
+    for combination in _product(grid["axes"]):
         settings: Tree = {}
-        seeds = grid.get("seeds")
-        combinations = [combination]
-        for part in grid.get("per") or []:
-            if matches(base | combination, part.get("when") or {}):
-                settings |= flatten(part.get("base") or {})
-                seeds = part.get("seeds", seeds)
-                own = list(_product(part.get("axes") or {}))
-                combinations = [shared | values for shared in combinations for values in own]
+        seeds, combinations = grid["seeds"], [combination]
+        for part in grid["per"]:
+            if matches(base | combination, part["when"]):
+                settings |= flatten(part["base"])
+                seeds = seeds if part["seeds"] is None else part["seeds"]
+                combinations = [shared | own for shared in combinations for own in _product(part["axes"])]
         yield from ((base | settings | values, seeds) for values in combinations)
 
 
-def _product(axes: Mapping[str, Any]) -> Iterator[Tree]:
-    for key, axis in axes.items():
-        if not isinstance(axis, list):
-            raise UserError(f"axis {quoted(key)} must be a list, but is {quoted(axis)}")
+def _product(axes: Mapping[str, list[Any]]) -> list[Tree]:
+    """Return every combination of the values of axes, as settings; `UserError` if two axes set the same key."""
     values = [[flatten({key: value}) for value in axis] for key, axis in axes.items()]
-    _check_disjoint(axes, values)
-    check_size(math.prod(map(len, values)))
-    for combination in itertools.product(*values):
-        yield {key: value for setting in combination for key, value in setting.items()}
-
-
-def _check_disjoint(axes: Iterable[str], values: Iterable[Sequence[Tree]]) -> None:
-    """`UserError` if two axes set the same key, or one a section and the other a key within it."""
     owners: dict[str, str] = {}  # key to the axis that sets it
     for axis, settings in zip(axes, values, strict=True):
         keys = {key for setting in settings for key in setting}
-        for key in sorted(keys):
-            near = (other for other in owners if f"{other}.".startswith(f"{key}.") or f"{key}.".startswith(f"{other}."))
-            if other := next(near, None):
+        for key, other in itertools.product(sorted(keys), [*owners]):
+            if f"{other}.".startswith(f"{key}.") or f"{key}.".startswith(f"{other}."):  # one may hold the other
                 raise UserError(f"axes {quoted(owners[other])} and {quoted(axis)} both set {quoted(max(key, other))}")
         owners |= dict.fromkeys(keys, axis)
+    check_size(math.prod(map(len, values)))
+    return [dict(itertools.chain(*(setting.items() for setting in one))) for one in itertools.product(*values)]
 
 
 def _run(point: Point, smoke: bool) -> GridRun:
@@ -188,11 +181,5 @@ def _run(point: Point, smoke: bool) -> GridRun:
 
 
 def _name(point: Point, grid: Tree) -> str:
-    keys = [key for key in point if key in (grid.get("axes") or {})] or list(point)
+    keys = [key for key in point if key in grid["axes"]] or list(point)
     return " ".join(f"{key}={point[key] if isinstance(point[key], str) else json.dumps(point[key])}" for key in keys)
-
-
-def _with_runs(problem: str, names: Sequence[str], total: int) -> str:
-    if len(names) == total:
-        return problem
-    return f"{problem} (with {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''})"

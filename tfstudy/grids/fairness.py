@@ -35,10 +35,9 @@ class Contender(NamedTuple):
         try:
             if rate is None or preset(task, self.arch, self.preset):
                 return True  # it is not recorded, or the preset's
-            expected = flatten(starting_point(task, self.arch)).get("train.learning_rate")
+            return bool(flatten(starting_point(task, self.arch)).get("train.learning_rate") != rate)
         except UserError:  # a preset that is gone
             return True
-        return bool(expected != rate)
 
 
 def unequal_terms(contenders: Sequence[Contender]) -> list[str]:
@@ -46,22 +45,16 @@ def unequal_terms(contenders: Sequence[Contender]) -> list[str]:
     places: dict[str, list[Contender]] = {}
     for one in contenders:
         places.setdefault(one.place, []).append(one)
-    compared = {place: members for place, members in places.items() if len({one.arch for one in members}) > 1}
     lines = []
     for what, differences in (("parameters by more than 5 %", _sizes), ("training", _terms)):
         found: dict[str, list[str]] = {}  # by the difference, the places that have it
-        for place, members in compared.items():
-            for difference in differences(members):
+        for place, members in places.items():
+            for difference in differences(members) if len({one.arch for one in members}) > 1 else ():
                 found.setdefault(difference, []).append(place)
         texts = [text if len(own) == len(places) else f"{text}, on {_some(own)}" for text, own in found.items()]
-        more = [f"and {len(texts) - MAX_LISTED} more"] if len(texts) > MAX_LISTED else []
         if texts:
-            lines.append(f"architectures differ in {what}: {'; '.join([*texts[:MAX_LISTED], *more])}")
+            lines.append(f"architectures differ in {what}: {_some(texts, '; ')}")
     return lines
-
-
-def _near(one: int, other: int) -> bool:
-    return max(one, other) <= (1 + TOLERANCE) * min(one, other)
 
 
 def _sizes(members: Sequence[Contender]) -> list[str]:
@@ -69,7 +62,8 @@ def _sizes(members: Sequence[Contender]) -> list[str]:
     ends: list[Contender] = []
     for one in (one for one in members if one.parameters):
         others = [other for other in members if other.arch != one.arch and other.parameters]
-        near = {o.arch for o in others if _near(o.parameters, one.parameters)}
+        bounds = one.parameters / (1 + TOLERANCE), one.parameters * (1 + TOLERANCE)
+        near = {other.arch for other in others if bounds[0] <= other.parameters <= bounds[1]}
         if far := [other for other in others if other.arch not in near]:
             ends += [one, min(far, key=lambda other: abs(other.parameters - one.parameters))]
     if not ends:
@@ -96,5 +90,6 @@ def _terms(members: Sequence[Contender]) -> list[str]:
     return [*found, *([f"learning rate not tuned for {_some([*untuned])}"] if untuned else [])]
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_LISTED]) + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
+def _some(texts: Sequence[str], separator: str = ", ") -> str:
+    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    return separator.join(texts[:MAX_LISTED]) + more

@@ -1,42 +1,48 @@
 """The specification of a grid: a base configuration, axes to vary, seeds, exclusions and named sizes.
 
-It is a mapping, such as a file of `configs/grids/`:
-
-    about: what the grid is for
-    differences: {train.steps: 3,000 instead of 9,000} from the paper that it is named after; `--dry-run` lists them
-    base: {task: scan, train: {steps: 3000}}           settings that all runs share
-    axes:                                              one run for every combination of these values
-      data.split: [length, addprim_jump]
-      arch: [transformer, lstm, cnn]
-      data: [{max_train_length: 5}, {test_length: 50}]   a value may be a section
-    per:                                               settings, axes and seeds of the runs that match `when`
-      - when: {arch: lstm}
-        base: {train: {learning_rate: 2.0e-3}}
-        axes: {model.attention: [additive, general]}
-        seeds: 0-11
-    exclude: [{arch: cnn, data.split: length}]         combinations to leave out
-    seeds: 0-4                                         or a number, or a list
-    smoke: false                                       true: every run is a quick check, kept out of the results
-    tiers: {quick: {seeds: 0}}                         what `--tier quick` changes
+It is a mapping with the keys of `Grid`, such as a file of `configs/grids/`.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.config.resolve import overrides
+from pydantic import Field
+
+from tfstudy.config.resolve import overrides, resolve_section
+from tfstudy.config.schema import Section
 from tfstudy.config.trees import Tree, configs, flatten, merge, read_yaml
 from tfstudy.errors import UserError, one_of, quoted
 
-KEYS = {  # with the type that each must have
-    "about": object, "base": dict, "axes": dict, "per": list, "exclude": list, "seeds": object, "smoke": bool,
-    "tiers": dict, "differences": dict,
-}  # fmt: skip
-PER_KEYS = {"when": dict, "base": dict, "axes": dict, "seeds": object}
-KINDS = {dict: "keys with values", list: "a list", bool: "true or false"}
 MAX_RUNS = 1_000_000
+Axes = dict[str, list[Any]]
+
+
+class Part(Section):
+    """Settings, axes and seeds of the runs that match `when`: one of `per`."""
+
+    when: Tree = Field({})  # {arch: [lstm, cnn], data.split: length}
+    base: Tree = Field({})  # {train: {learning_rate: 2.0e-3}}
+    axes: Axes = Field({})  # {model.attention: [additive, general]}
+    seeds: Any = None
+
+
+class Grid(Section):
+    """The keys of a grid, with examples of their values."""
+
+    about: Any = ""  # what the grid is for
+    differences: Tree = Field({})  # from the paper that it is named after, by key; `--dry-run` lists them
+    base: Tree = Field({})  # settings that all runs share: {task: scan, train: {steps: 3000}}
+    axes: Axes = Field(
+        {}
+    )  # one run for every combination: {data.split: [length, simple], data: [{}, {test_length: 9}]}
+    per: list[Tree] = Field([])  # see `Part`
+    exclude: list[Tree] = Field([])  # combinations to leave out: [{arch: cnn, data.split: length}]
+    seeds: Any = None  # 0-4, or a number, or a list
+    smoke: bool = False  # whether every run is a quick check, kept out of the results
+    tiers: dict[str, Tree | None] = Field({})  # what `--tier NAME` changes: {quick: {seeds: 0}}
 
 
 def grid_names() -> list[str]:
@@ -69,35 +75,46 @@ def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] =
 
 
 def validated(grid: Tree) -> Tree:
-    """Return the grid; `UserError` with every part that has a wrong name or type."""
-    if problems := list(dict.fromkeys(_problems(grid))):
-        raise UserError("\n".join(problems))
-    return grid
+    """Return the grid with all its keys; `UserError` with every part that has a wrong name or type."""
+    problems: list[str] = []
+
+    def checked(kind: type[Section], tree: Tree, prefix: str = "") -> Tree:
+        try:
+            given = {key: value for key, value in tree.items() if value is not None}
+            return resolve_section(kind, given, prefix).model_dump()
+        except UserError as error:
+            problems.append(str(error))
+            return {}
+
+    whole = checked(Grid, grid)
+    parts = grid.get("per")  # those of a grid with errors, too
+    own = [checked(Part, part, "per.") for part in (parts if isinstance(parts, list) else []) if isinstance(part, dict)]
+    if problems:
+        raise UserError("\n".join(dict.fromkeys("\n".join(problems).splitlines())))
+    return whole | {"per": own}
 
 
 def with_tier(grid: Tree, name: str) -> Tree:
     """Return the grid with the changes of one of its tiers; unchanged without a name."""
-    tiers = grid.get("tiers") or {}
-    own = {key: value for key, value in grid.items() if key != "tiers"}
-    if not name:
-        return own
-    changes = tiers[one_of("tier", name, tiers)] or {}
-    return validated(merge(_without_own_seeds(own) if "seeds" in changes else own, changes))
+    grid = validated(grid)
+    tiers = grid.pop("tiers")
+    changes = (tiers[one_of("tier", name, tiers)] if name else None) or {}
+    return validated(merge(_without_own_seeds(grid) if "seeds" in changes else grid, changes))
 
 
 def _without_own_seeds(grid: Tree) -> Tree:
     """Return the grid without the seeds of parts, so that those of the grid hold for all runs."""
-    parts = [{key: value for key, value in part.items() if key != "seeds"} for part in grid.get("per") or []]
-    return {**grid, "per": parts}
+    return {**grid, "per": [{**part, "seeds": None} for part in grid["per"]]}
 
 
 def with_axes(grid: Tree, axes: Mapping[str, Sequence[Any]], seeds: Any = None) -> Tree:
     """Return the grid with these axes, and these seeds if given, in place of its own."""
 
     def others(section: Tree) -> Tree:
-        return {key: values for key, values in (section.get("axes") or {}).items() if key not in axes}
+        return {key: values for key, values in section["axes"].items() if key not in axes}
 
-    per = [{**part, "axes": others(part)} for part in grid.get("per") or []]
+    grid = validated(grid)
+    per = [{**part, "axes": others(part)} for part in grid["per"]]
     grid = {**grid, "axes": {**others(grid), **axes}, "per": per}
     return grid if seeds is None else {**_without_own_seeds(grid), "seeds": seeds}
 
@@ -132,29 +149,3 @@ def check_size(count: int) -> None:
     if count > MAX_RUNS:
         shown = f"{count:,}" if count < 1e15 else "more than 10^15"
         raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {shown}")
-
-
-def _problems(grid: Tree) -> Iterator[str]:
-    yield from _wrong(grid, KEYS, "the grid")
-    for key in ("per", "exclude"):
-        parts = grid.get(key)
-        for part in parts if isinstance(parts, list) else []:
-            if not isinstance(part, dict):
-                yield f"'{key}' must be {KINDS[dict]}, but is {quoted(part)}"
-            elif key == "per":
-                yield from _wrong(part, PER_KEYS, "per")
-    tiers = grid.get("tiers")
-    named = {f"tiers.{name}": part for name, part in tiers.items()} if isinstance(tiers, dict) else {}
-    yield from _wrong(named, dict.fromkeys(named, dict), "tiers")
-
-
-def _wrong(section: Tree, allowed: Mapping[str, type], where: str) -> Iterator[str]:
-    """The keys that are not allowed, and the values that are not of their type; what is empty is left out."""
-    for key, value in section.items():
-        try:
-            kind = allowed[one_of("key", str(key), allowed, where)]
-        except UserError as error:
-            yield str(error)
-            continue
-        if value and not isinstance(value, kind):
-            yield f"{quoted(key)} must be {KINDS[kind]}, but is {quoted(value)}"

@@ -1,11 +1,9 @@
-"""The jobs of a grid or a study: which there are, what other studies have finished, and how long they will take."""
+"""The jobs of a grid, of a search or of what a study has left, and how long they will take."""
 
 import contextlib
 import hashlib
 import json
 import math
-import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,18 +19,16 @@ from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.trees import Tree, flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import DEFAULTS, RunOptions
-from tfstudy.experiment.code_versions import outdated_runs
 from tfstudy.grids.expand import GridRun, PlannedRun, expand, plan
 from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
-from tfstudy.runs.files import is_locked, write_atomically
-from tfstudy.runs.find import find_runs, studies
-from tfstudy.runs.pack import write_files
+from tfstudy.runs.files import write_atomically
+from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import Plan, RunStatus, read_plan
-from tfstudy.runs.store import has_result, is_finished, open_run, read_config, read_result
-from tfstudy.runs.studyfile import PLANS, exists, packed_in
+from tfstudy.runs.store import has_result, open_run, read_config, read_result
+from tfstudy.runs.studyfile import PLANS
 
 READ = 200  # finished runs that are read for an estimate
 RunTime = tuple[frozenset[tuple[str, str]], float, float]  # settings, seconds a step and of the evaluation
@@ -46,7 +42,6 @@ class Batch(NamedTuple):
 
     jobs: list[Job]  # in the order of the grid
     seconds: dict[str, float]  # estimated, by path
-    outdated: Mapping[Path, list[str]] = {}  # finished runs of the same settings by older code, with the reasons
     unequal: Sequence[str] = ()  # lines on architectures that are not compared on equal terms
 
     @property
@@ -79,12 +74,11 @@ def grid_batch(grid: Tree, study: Path, options: RunOptions, threads: int, smoke
     """Return the jobs of a grid whose runs are in the folder `study`."""
     planned = plan(expand(grid, smoke), study.parent, study.name)
     jobs = jobs_of(planned, options, threads)
-    outdated = outdated_runs((run.path, run.identity) for run in planned)
-    contenders = [
-        Contender(f"{c.task} {c.data.split}", c.arch, flatten(c.model_dump(mode="json")), run.parameters, run.preset)
-        for run, c in ((run, run.config) for run in planned)
-    ]
-    return Batch(jobs, estimates(jobs), outdated, unequal_terms(contenders))
+    contenders = []
+    for config, preset, *_, parameters in planned:
+        settings = flatten(config.model_dump(mode="json"))
+        contenders.append(Contender(f"{config.task} {config.data.split}", config.arch, settings, parameters, preset))
+    return Batch(jobs, estimates(jobs), unequal_terms(contenders))
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:
@@ -116,36 +110,6 @@ def save_plan(jobs: Sequence[Job]) -> None:
         raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 
 
-def copy_finished(jobs: Sequence[Job]) -> list[Job]:
-    """Copy runs that another study in the same results folder has finished; return their jobs.
-
-    The name of a run contains its hash, so the run of the same name in another study is the same run.
-    """
-    return [job for job in jobs if _copy_run(job)]
-
-
-def _copy_run(job: Job) -> bool:
-    path = Path(job.path)
-    if exists(path):  # started in this study
-        return False
-    copies = (job.study.parent / study / job.name for study in studies(job.study.parent))
-    source = next(filter(is_finished, copies), None)
-    if not source or is_locked(source):
-        return False
-    copy = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        if packed_in(source):
-            write_files(source, copy)
-        else:  # of plain files and folders only, as `is_finished` made sure
-            shutil.copytree(source, copy, True, shutil.ignore_patterns(".*"))
-        with (copy / "train.log").open("a") as log:
-            log.write(f"copied from {source}\n")
-        copy.rename(path)
-    except OSError:  # another process of the grid was faster, or the disk is full, which the run will report
-        shutil.rmtree(copy, ignore_errors=True)
-    return job.finished
-
-
 def estimates(jobs: Sequence[Job]) -> dict[str, float]:
     """Return the estimated seconds of jobs by path; a job is left out if no run of its task and architecture finished.
 
@@ -154,15 +118,15 @@ def estimates(jobs: Sequence[Job]) -> dict[str, float]:
     found: dict[tuple[str, str], list[RunTime]] = {}
     seconds = {}
     for job in jobs:
-        kind = str(job.config["task"]), Path(job.path).parent.name
+        kind = str(job.config["task"]), str(job.config["arch"])
         if kind not in found:
             found[kind] = list(islice(_run_times(job.study.parent, *kind), READ))
         own = _settings(job.config)
         differences = [len(own ^ settings) for settings, *_ in found[kind]]
         nearest = [run for run, n in zip(found[kind], differences, strict=True) if n == min(differences)]
         if nearest:
-            per_step, evaluation = (median(values) for values in list(zip(*nearest, strict=True))[1:])
-            seconds[job.path] = job.config["train"]["steps"] * per_step + evaluation
+            _, per_step, evaluation = zip(*nearest, strict=True)
+            seconds[job.path] = job.config["train"]["steps"] * median(per_step) + median(evaluation)
     return seconds
 
 
@@ -186,36 +150,29 @@ def resumed_jobs(
 ) -> tuple[list[Job], dict[str, str]]:
     """Return a job for each run of a study that can be resumed, and the names of the others, each with the reason.
 
-    A run that started has its config in its folder, and one that did not in the plan of its grid. Data that a config
-    names on the hub are loaded only with `online`.
+    A run that started has its config in its folder, and one that did not in the plan of its grid. Both may
+    come from somebody else: data on the hub are loaded only with `online`, and a run must have the hash in its name.
     """
     planned, skipped = read_plan(root / study), dict[str, str]()
     jobs: list[Job] = []
     data: dict[str, Any] = {}  # which are built once for all runs that share them
     for run in runs:
         try:
-            grid_run = _grid_run(run.path, planned.configs.get(run.name), planned.runs.get(run.name, ""), online)
-            [job] = jobs_of(plan([grid_run], root, study, data), options)
+            start, config = open_run(run.path).last_start, planned.configs.get(run.name)
+            if start and start.tuning:
+                raise UserError("it is a trial of a search; run `tfstudy tune` again")
+            if (run.path / "config.yaml").exists():
+                config = read_config(run.path)
+            if config is None:
+                raise UserError("it failed before it had a config.yaml; run the grid again")
+            resolved = resolve(config)
+            if not online:
+                check_local(resolved)
+            preset = planned.runs.get(run.name) or (start.preset if start else "default")
+            [job] = jobs_of(plan([GridRun(resolved, preset)], root, study, data), options)
             if job.name != run.name:
                 raise UserError(CHANGED)
             jobs.append(job)
         except UserError as error:
             skipped[run.name] = str(error)
     return jobs, skipped
-
-
-def _grid_run(path: Path, planned: Tree | None, preset: str, online: bool) -> GridRun:
-    """The run's config and preset; `UserError` if its folder and the plan lack them, or its data may not be loaded.
-
-    A plan may come from somebody else, as a config may: its runs must have the hashes that it names.
-    """
-    started = (path / "config.yaml").exists()
-    if not started and planned is None:
-        raise UserError("it failed before it had a config.yaml; run the grid again")
-    start = open_run(path).last_start
-    if start and start.tuning:
-        raise UserError("it is a trial of a search; run `tfstudy tune` again")
-    config = resolve(read_config(path) if started or planned is None else planned)
-    if not online:
-        check_local(config)
-    return GridRun(config, preset or (start.preset if start else "default"))

@@ -14,7 +14,7 @@ import msgspec
 from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.runs.store import is_finished
 
-SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
+SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY, INTERRUPTED = 0, 1, 2, 71, 74, 75, 130  # exit codes
 ERROR = "error: "  # how the line of a log begins that says why the run was refused
 CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
@@ -80,6 +80,9 @@ def perform(job: Job) -> int:
     except UserError as error:
         print(f"{ERROR}{error}", flush=True)
         return REFUSED
+    except KeyboardInterrupt:  # or SIGTERM while it trains
+        print("interrupted; the command of the grid resumes it", flush=True)
+        return INTERRUPTED
     except Exception as error:
         with contextlib.suppress(OSError):  # the disk of the log may be full
             traceback.print_exc()

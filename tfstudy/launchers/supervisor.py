@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tfstudy.errors import quoted
 from tfstudy.launchers import Executor, JobExit
-from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, INTERRUPTED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.status import FAILED, FINISHED, RUNNING
 from tfstudy.runs.store import last_lines, write_failure
@@ -19,6 +19,7 @@ RETRYING, ELSEWHERE = "retrying", "running elsewhere"  # states of a job besides
 REASONS = {
     OUT_OF_MEMORY: "out of memory",
     DISK_FULL: "no space left on the disk",
+    INTERRUPTED: "interrupted",
     SUCCEEDED: "the process ended without a result",
 }
 

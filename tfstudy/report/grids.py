@@ -112,8 +112,7 @@ def forecast(batch: Batch, parallel: int) -> Listing:
 
 
 def batch_notes(batch: Batch) -> list[str]:
-    """Return lines on what is unequal between architectures, outdated, and not measured as `--measure` asks."""
-    outdated = Counter("; ".join(reasons) for reasons in batch.outdated.values())
+    """Return lines on what is unequal between architectures, and not measured as `--measure` asks."""
     missing = Counter(
         name
         for job in batch.jobs
@@ -122,8 +121,6 @@ def batch_notes(batch: Batch) -> list[str]:
     )
     return [
         *batch.unequal,
-        *(f"{n} finished runs are outdated: {why}; the grid keeps them and runs new ones with these settings"
-          for why, n in outdated.items()),
         *(f"{plural(n, 'finished run')} kept without {name}, which is measured during training; to measure it, run "
           "the grid with another --results" for name, n in missing.items()),
     ]  # fmt: skip

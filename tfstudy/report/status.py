@@ -7,8 +7,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from tfstudy import models, tasks
 from tfstudy.analysis import labels
-from tfstudy.report.markup import duration
+from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.files import resume_study_command
 from tfstudy.runs.find import find_study, studies
@@ -23,6 +24,7 @@ from tfstudy.runs.status import (
     RunStatus,
     study_runs,
 )
+from tfstudy.runs.store import open_run
 
 LEFT = (PENDING, INTERRUPTED, FAILED)  # states of runs that no process works on and that have no result
 OTHERS = 100  # runs with which the listed ones are compared
@@ -122,5 +124,17 @@ def summary(study: Path, runs: Runs) -> list[str]:
     left = f"; about {duration(seconds)} left, {counts[RUNNING] or 1} in parallel" if seconds else ""
     line = f"{study}: {ended} of {len(runs)} runs finished{left}"
     nothing, resume = "" if counts[RUNNING] else "nothing is running; ", resume_study_command(study)
-    stopped = counts[FAILED] + counts[INTERRUPTED] + counts[PENDING] * (not counts[RUNNING])
-    return [line, *([f"{nothing}to run what is left: {resume}"] if stopped else [])]
+    damaged = sum(run.state == FAILED and open_run(run.path).broken is not None for run in runs)
+    stopped = counts[FAILED] - damaged + counts[INTERRUPTED] + counts[PENDING] * (not counts[RUNNING])
+    plugin = any(run.state in LEFT and _is_foreign(run) for run in runs)
+    return [
+        line,
+        *([f"{nothing}to run what is left: {resume}{' --plugin FILE' * plugin}"] if stopped else []),
+        *([f"{plural(damaged, 'run')} damaged: its own command with --restart runs it again"] if damaged else []),
+    ]
+
+
+def _is_foreign(run: RunStatus) -> bool:
+    """Return whether a run has a task or an architecture that is unknown here: its plug-in has to be named."""
+    experiment, arch, _ = run.path.parts[-3:]
+    return arch not in models.names() or not any(experiment.startswith(f"{name}-") for name in tasks.names())

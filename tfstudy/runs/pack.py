@@ -18,7 +18,7 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import has_result, open_run
-from tfstudy.runs.studyfile import DEPTH, FILE, NAME, PLAN, PLANS, StudyZip, locate, packed_in, study_zips
+from tfstudy.runs.studyfile import DEPTH, FILE, NAME, PLAN, PLANS, StudyZip, packed_in, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
@@ -57,17 +57,6 @@ def pack_study(study: Path, without: Sequence[str] = ()) -> Packed:
         for leftover in study.glob(f"*/*/.s*{REMOVED}"):  # of an interrupted process
             shutil.rmtree(leftover)
         return Packed(file, len(new), removed, kept)
-
-
-def write_files(run: Path, folder: Path) -> None:
-    """Write the files of a packed run to a new folder; `UserError` if one is damaged."""
-    if not (found := locate(run)):
-        raise UserError(f"{run} is not packed")
-    study, name = found
-    for member in study.runs[name]:
-        file = folder / member[len(name) + 1 :]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(study.read(member))
 
 
 @contextmanager
