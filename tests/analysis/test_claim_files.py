@@ -53,7 +53,7 @@ RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "b
 )
 def test_a_bad_claim_is_refused(tmp_path, change, message):
     good = {"id": "L1", "claim": "So.", "source": "me", "where": SPLIT, "grid": "scan"}
-    good["statements"] = [{"of": {"arch": "lstm", "split": "fewshot_num2_rep1"}, "above": 1}]
+    good["statements"] = [{"of": {"arch": "lstm", "split": "length_26"}, "above": 1}]
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good]}))
     assert list(read_claims(tmp_path)) == ["L1"]
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good | change]}))

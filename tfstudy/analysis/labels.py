@@ -17,7 +17,7 @@ from tfstudy.runs.store import open_run, read_config
 
 NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
 IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset
-LANGUAGES = {"data.source_language", "data.target_language"}  # known by the name of a corpus
+LANGUAGE = {"data.target_language"}  # known by the name of a corpus
 OUTDATED = "outdated"  # stands behind the settings of conditions that only this distinguishes
 MISSING = "default"  # the value of a setting that a run does not record
 MAX_LISTED = 4  # settings in a text
@@ -152,7 +152,7 @@ def preset_text(condition: Condition, beside_label: bool = False) -> str:
 
     At most a few; or, beside a label, all but those in the condition's label.
     """
-    keys = differing(condition) - (LANGUAGES if condition.corpus else set())
+    keys = differing(condition) - (LANGUAGE if condition.corpus else set())
     keys -= {*condition.settings} if beside_label else set()
     # a setting that the config lacks is newer than the run, which had its default
     settings = {key: condition.config.get(key, MISSING) for key in sorted(keys)}

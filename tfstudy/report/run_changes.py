@@ -73,7 +73,7 @@ def _examined(opened: Run, run: RunStatus | None, online: bool) -> tuple[str, st
     if entry.settings:
         now = flatten(settings_of(config) | {"seed": config.seed})
         found |= _differing(flatten(entry.settings), now, "its default")
-    declared = declared_versions(config.task, config.arch, config.data.split)
+    declared = declared_versions(config.task, config.arch)
     found |= _differing(entry.code_versions, declared, 1, " version")
     reason = ""
     try:
