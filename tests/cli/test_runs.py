@@ -11,6 +11,7 @@ import torch
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, start_run
 from tests.interrupted_runs import command
+from tests.tasks.corpora import columns
 from tfstudy import models, tasks
 from tfstudy.cli.runs import requested
 from tfstudy.config.presets import presets
@@ -125,8 +126,8 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
     finish_run(Path(planned("0")[0].path))
     for (words, keys), names in {
         ((), "about name"): [*LISTS],
-        (("tasks",), "about name origin"): tasks.names(),
-        (("tasks", "scan"), "about example name origin splits"): None,
+        (("tasks",), "about example name origin splits"): tasks.names(),
+        (("splits", "scan"), "about name"): [*tasks.find("scan").split_schemes()],
         (("architectures",), "about name origin"): models.names(),
         (("presets", "scan"), "about arch name"): [*presets("scan")],
         (("presets", "reverse"), "about arch name"): ["default"],  # those that tasks share
@@ -140,10 +141,12 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
             assert list(dict.fromkeys(row["name"].split()[column] for row in rows)) == names
             shown = [line.split()[column] for line in lines("list", *words)]
             assert list(dict.fromkeys(shown)) == names, "a line for each"
-    splits = [line.split()[0] for line in lines("list", "tasks", "scan")[-len(tasks.find("scan").split_schemes()) :]]
-    assert splits == [*tasks.find("scan").split_schemes()]
     shown = [line.split() for line in lines("list", "tasks")]
     assert ["copying", "Copy", "or", "reverse", "a", "string"] in shown, "a full stop in a source ends no sentence"
+    columns(Path("corpora/some-en-de"), train=[("a dog", "ein Hund"), ("a cat", "")], test=[("one dog", "der Hund")])
+    [line] = lines("list", "corpora", "corpora")
+    assert line.split("  ", 1)[0] == "some-en-de"
+    assert " target tokens in train: preset small; train: 1 with an empty side (first in line 2)" in line
 
 
 def test_list_runs_shows_the_state_of_each_run_and_what_varies(lines):

@@ -33,9 +33,9 @@ def refused(words, capsys) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "fact"),
     [
-        ('"test": "ij"', '"test": ""', "task mine: split 'test' has no examples"),
-        ('"train", None', '"train", "validation"', "task mine: split 'validation' has no examples"),
-        ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is a str"),
+        ('"test": "ij"', '"test": ""', "task mine: its test set 'test' has no examples"),
+        ('"train", None', '"train", "validation"', "task mine: its validation split 'validation' has no examples"),
+        ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is the string 'a'"),
     ],
 )
 def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys):
@@ -115,7 +115,7 @@ def test_a_new_task_and_a_new_architecture_are_one_file_each(tmp_path, capsys):
 
     with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
         assert "Words to the same words in reverse" in said("list", "tasks")
-        assert "train on 2 to 4 words, test on 5" in said("list", "tasks", "reverse")
+        assert "train on 2 to 4 words, test on 5" in said("list", "splits", "reverse")
         assert "The mean of the source, and the last token." in said("list", "architectures")
         assert "depth: 2" in said("config", "scan", "--arch", "bag", "--set", "model.depth=2")
         assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2

@@ -40,12 +40,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Tree:
 
 def unflatten(flat: Mapping[str, Any]) -> Tree:
     """Return `{"model.dim": 64}` as `{"model": {"dim": 64}}`; the inverse of `flatten`."""
-    tree: Tree = {}
-    for key, value in flat.items():
-        for part in reversed(key.split(".")):
-            value = {part: value}
-        tree = merge(tree, value)
-    return tree
+    return merge(*(nested(key, value) for key, value in flat.items()))
 
 
 def as_number(value: Any) -> Any:
@@ -61,6 +56,14 @@ def short_key(key: str) -> str:
     """Return `norm` for `model.norm`, as tables name a setting; the whole key if its last word is ambiguous."""
     word = key.rpartition(".")[2]
     return key if word in AMBIGUOUS else word
+
+
+def nested(key: str, value: Any) -> Tree:
+    """Return the tree with one value, at a dotted key."""
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    tree: Tree = value
+    return tree
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, as_number, merge, unflatten
+from tfstudy.config.trees import Tree, as_number, merge, nested
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.parameter_matching import width_divisors
 
@@ -125,7 +125,7 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
     for key, kind in space.items():
         for value in kind.samples():
             try:
-                resolve(merge(base, {} if key == WIDTH else unflatten({key: value})))
+                resolve(merge(base, {} if key == WIDTH else nested(key, value)))
             except UserError as error:
                 problems += str(error).splitlines()
     if problems:
