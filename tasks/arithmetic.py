@@ -5,23 +5,19 @@
     1 2 * 3 4 =              ->  4 0 8         (multiplication)
     1 2 3 / 4 5 =            ->  2 r 3 3       (division: quotient, remainder)
 
-Numbers may be written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019), and
-`data.scratchpad` writes the columns of a sum or difference before it, the last one first: both digits, that of the
-result, and what is carried or borrowed.
+Numbers may be written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019).
 
 `length` is the number of digits of the larger operand, which may be on either side. The other operand has 1 to `length`
 digits, so all combinations of operand sizes occur. Dividing by a larger number is easy: the quotient is 0.
 """
 
-from collections.abc import Sequence
-from itertools import chain
 from random import Random
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from tfstudy.tasks.base import Tag, Tokens
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths
 
 SYMBOL = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 MAX_DIGITS = 2000  # Python formats at most 4,300 digits, and a product has up to twice the digits of its factors
@@ -32,24 +28,16 @@ def random_number(random: Random, digits: int) -> int:
     return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
-def carries(left: int, symbol: str, right: int) -> list[bool]:
-    """Return in which columns, the last digits first, an addition carries or a subtraction (larger - smaller) borrows.
+def carries(left: int, symbol: str, right: int) -> int:
+    """Return how many columns of an addition carry, or of a subtraction (larger - smaller) borrow.
 
     A column carries if the digits up to it add up to a larger place value; this is faster than computing the columns.
     """
     larger, smaller = max(left, right), min(left, right)
     powers = [10**size for size in range(1, len(str(larger)) + 1)]
     if symbol == "+":
-        return [larger % power + smaller % power >= power for power in powers]
-    return [larger % power < smaller % power for power in powers]
-
-
-def columns(left: int, right: int, result: int, carried: Sequence[bool]) -> Tokens:
-    """Return the columns of a sum or a difference (larger - smaller), the last digits first, separated by commas."""
-    numbers = (max(left, right), min(left, right), abs(result))
-    texts = [str(number)[::-1].ljust(len(carried), "0") for number in numbers]
-    steps = [(*column, str(int(carry)), ",") for *column, carry in zip(*texts, carried, strict=False)]
-    return tuple(chain.from_iterable(steps))[:-1]
+        return sum(larger % power + smaller % power >= power for power in powers)
+    return sum(larger % power < smaller % power for power in powers)
 
 
 class Arithmetic(Generated):
@@ -61,13 +49,13 @@ class Arithmetic(Generated):
         "multiplication": "the product of two numbers",
         "division": "the quotient and the remainder of two numbers; the divisor is not zero",
     }
-    with_steps = ("addition", "subtraction")
+    by_character = True
     steps_of: ClassVar = {"cnn": 6000}  # with 3000 it ends at 75 %
 
     class Config(GeneratedConfig):
         split: str = "addition"
-        train_length: LengthRange = "1-3"
-        test_length: LengthRanges = "4,5,6"
+        train_length: Lengths = "1-3"
+        test_length: Lengths = "4,5,6"
         format: Literal["plain", "reversed"] = Field(
             "plain", description="plain: first digit first; reversed: last digit first"
         )
@@ -92,9 +80,7 @@ class Arithmetic(Generated):
         if symbol == "*":
             return Drawn(source, digits(left * right, turned), tags)
         result = left + right if symbol == "+" else left - right
-        carried = carries(left, symbol, right)
-        steps = columns(left, right, result, carried) if self.config.scratchpad else ()
-        return Drawn(source, digits(result, turned), {**tags, "carries": sum(carried)}, steps)
+        return Drawn(source, digits(result, turned), {**tags, "carries": carries(left, symbol, right)})
 
     def group(self, source: Tokens) -> Tokens:
         """Keep sums and products with swapped operands together: their results are the same."""
@@ -107,10 +93,6 @@ class Arithmetic(Generated):
 
     def digits(self) -> frozenset[str]:
         return frozenset("0123456789") if self.config.format == "reversed" else frozenset()
-
-    def tokens(self, text: str) -> Tokens:
-        """Return the tokens of a source typed by a user; spaces are optional, as in `12+3=`."""
-        return tuple("".join(text.split()))
 
 
 def digits(number: int, last_first: bool) -> Tokens:

@@ -3,12 +3,12 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfstudy.errors import UserError, one_of, quoted
+from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 Tokens = tuple[str, ...]
@@ -78,11 +78,6 @@ class Task(ABC):
         return dict(cls.schemes)
 
     @classmethod
-    def version_of(cls, split: str) -> int:
-        """Return the version of a split scheme: `version`, or a higher one where only this scheme has changed."""
-        return cls.version
-
-    @classmethod
     def check_config(cls, config: TaskConfig) -> None:
         """Raise `UserError` for settings that do not fit together. This is called before any data are generated."""
         one_of("split scheme", config.split, cls.split_schemes())
@@ -100,11 +95,8 @@ class Task(ABC):
         """Whether every pass over the train split has other examples, those of `redrawn`."""
         return False
 
-    def redrawn(self, number: int, seed: int, progress: float) -> Sequence[Example]:
-        """Return as many train examples as the train split has, for pass `number` of a run with this seed.
-
-        `progress` is the share of training before this pass, in [0, 1].
-        """
+    def redrawn(self, number: int, seed: int) -> Sequence[Example]:
+        """Return as many train examples as the train split has, for pass `number` of a run with this seed."""
         return self.examples(self.splits().train)
 
     def by_length(self) -> tuple[str, ...]:
@@ -163,10 +155,6 @@ class Task(ABC):
     def remarks(self) -> Sequence[str]:
         """Return lines on the data that a user should read before training, such as what was left out of train."""
         return ()
-
-    def preset_warning(self, preset: str) -> str:
-        """Return a line if a preset is meant for another amount of data; empty if not, or if that is not known."""
-        return ""
 
     def signatures(self) -> Mapping[str, str]:
         """Return the signatures of metrics, such as sacreBLEU's."""
@@ -247,19 +235,14 @@ def unknown_warnings(task: Task) -> list[str]:
 
 def check_examples(name: str, task: Task) -> None:
     """Raise `UserError` if a split of the task with this name is empty, or if its first example has no tuples."""
-    splits = task.splits()
-    roles = {splits.train: "train split", splits.validation: "validation split"}
-    for split in splits.all:
+    for split in task.splits().all:
         examples = task.examples(split)
         if not len(examples):
-            raise UserError(f"task {name}: its {roles.get(split, 'test set')} '{split}' has no examples")
+            raise UserError(f"task {name}: split '{split}' has no examples")
         for part in ("source", "target"):
-            value = getattr(examples[0], part)
-            if not isinstance(value, tuple):
-                kind = "string" if isinstance(value, str) else type(value).__name__
-                raise UserError(
-                    f"task {name}: split '{split}': {part} must be a tuple of tokens, but is the {kind} {quoted(value)}"
-                )
+            if not isinstance(value := getattr(examples[0], part), tuple):
+                kind = type(value).__name__
+                raise UserError(f"task {name}: split '{split}': {part} must be a tuple of tokens, but is a {kind}")
 
 
 def stable_hash(purpose: str, seed: int, source: Tokens) -> int:
@@ -270,16 +253,12 @@ def stable_hash(purpose: str, seed: int, source: Tokens) -> int:
     return int.from_bytes(hashlib.sha256(f"{purpose}\t{seed}\t{' '.join(source)}".encode()).digest()[:8], "big")
 
 
-def hold_out(
-    train: Sequence[Example], fraction: float, seed: int, keep: Collection[Tokens] = ()
-) -> tuple[list[Example], list[Example]]:
+def hold_out(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
     """Split `train` into the remaining train examples and a validation set selected by hash.
 
-    The sources `keep` always stay in train, and so do sources that occur more than once: some splits repeat an example
-    to give it more weight.
+    Sources that occur more than once stay in train: some splits repeat an example to give it more weight.
     """
     threshold = fraction * 2**64
-    count = Counter(e.source for e in train)
-    candidates = (s for s, n in count.items() if n == 1 and s not in keep)
-    validation = {s for s in candidates if stable_hash("validation", seed, s) < threshold}
+    once = (s for s, n in Counter(e.source for e in train).items() if n == 1)
+    validation = {s for s in once if stable_hash("validation", seed, s) < threshold}
     return [e for e in train if e.source not in validation], [e for e in train if e.source in validation]

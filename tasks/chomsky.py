@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import ClassVar
 
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths
 
 BITS = "01"
 MODULUS = 5  # of the arithmetic; also the length of the cycle and the size of the alphabet of bucket_sort
@@ -112,8 +112,8 @@ class Chomsky(Generated):
 
     class Config(GeneratedConfig):
         split: str = "parity"
-        train_length: LengthRange = "1-40"
-        test_length: LengthRanges = "41-60,61-100"
+        train_length: Lengths = "1-40"
+        test_length: Lengths = "41-60,61-100"
 
     config: Config
 

@@ -54,10 +54,14 @@ class CorpusTask(Task):
     _commit = ""  # of a data set on the hub
 
     @classmethod
-    def check_files(cls, what: str, config: FilesConfig) -> None:
-        """Raise `UserError` if the settings of the files do not fit together; `what` needs the files."""
+    def check_config(cls, config: TaskConfig) -> None:
+        """Raise `UserError` if the settings of the files do not fit together."""
+        super().check_config(config)
+        assert isinstance(config, FilesConfig)  # noqa: S101 - always true; for the type checker
         if bool(config.root) == bool(config.hub):
-            raise UserError(f"{what} needs exactly one of data.root (a folder of files) and data.hub (an id)")
+            raise UserError(
+                f"--split {config.split} needs exactly one of data.root (a folder of files) and data.hub (an id)"
+            )
         for key in ("hub_config", "revision") if config.root else ():
             if getattr(config, key):
                 raise UserError(f"data.{key} cannot be set with data.root")

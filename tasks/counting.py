@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths
 
 
 class Counting(Generated):
@@ -23,8 +23,8 @@ class Counting(Generated):
 
     class Config(GeneratedConfig):
         split: str = "occurrences"
-        train_length: LengthRange = "1-40"
-        test_length: LengthRanges = "41-50,51-60"
+        train_length: Lengths = "1-40"
+        test_length: Lengths = "41-50,51-60"
         symbols: int = Field(3, ge=2, le=26, description="number of letters in the alphabet")
 
     config: Config

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths
 
 IGNORED = {"test_sparse": 0.98, "test_dense": 0.1}  # shares of ignored instructions in the tests of the paper
 
@@ -34,8 +34,8 @@ class FlipFlop(Generated):
 
     class Config(GeneratedConfig):
         split: str = "all_reads"
-        train_length: LengthRange = "2-60"
-        test_length: LengthRanges = "61-100"
+        train_length: Lengths = "2-60"
+        test_length: Lengths = "61-100"
         ignored: float = Field(0.8, ge=0, lt=1, description="share of ignored instructions in training")
 
     config: Config

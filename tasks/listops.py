@@ -18,7 +18,7 @@ from statistics import median
 from typing import ClassVar
 
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths
 
 OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "[MAX": max,
@@ -71,8 +71,8 @@ class ListOps(Generated):
 
     class Config(GeneratedConfig):
         split: str = "value"
-        train_length: LengthRange = "4-40"
-        test_length: LengthRanges = "41-60,61-100"
+        train_length: Lengths = "4-40"
+        test_length: Lengths = "41-60,61-100"
 
     config: Config
 

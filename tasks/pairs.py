@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from tfstudy.tasks.base import Example, Task, TaskConfig, Tokens, unknown_tokens
+from tfstudy.tasks.base import Example, Task, Tokens, unknown_tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.reading import Split, read_pairs
 
@@ -46,12 +46,6 @@ class Pairs(CorpusTask):
         tags = [name for name in splits["train"].tags if self._is_tag(name, splits)]
         self._examples = {name: self._read(split, tags, name) for name, split in splits.items()}
         self._vocabulary = Task.vocabulary(self)
-
-    @classmethod
-    def check_config(cls, config: TaskConfig) -> None:
-        super().check_config(config)
-        assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
-        cls.check_files("pairs", config)
 
     def notes(self) -> dict[str, Any]:
         """Return what was not used, how many held-out examples have tokens that train lacks, and the commit."""

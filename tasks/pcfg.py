@@ -10,13 +10,8 @@ There are no brackets, since each function has a fixed number of arguments. `len
 The tests are those of the paper. systematicity: four pairs of functions never follow one another in training, and every
 expression of the test set `test_pairs` has at least one of them; the tag `pair` says which. As in the published data, a
 pair counts if the functions are neighbours in the source, so the second argument of a binary function does not.
-productivity: train on `data.train_length` and test on `data.test_length` functions. substitutivity: four functions have
-a synonym, NAME_syn, which replaces half of all occurrences in training (equally_distributed) or occurs only in 0.4 % of
-the training examples, all of which have one function (primitive). The test set `test_synonyms` has each expression
-without synonyms and then with all occurrences of one function (tag `function`) replaced by its synonym. `consistency`
-is the share of these pairs for which the outputs are equal, right or not; it is the metric of the paper for this test.
-
-Only productivity tests length: with all other schemes, both ranges of lengths are trained on.
+productivity: train on `data.train_length` and test on `data.test_length` functions; the other schemes train on both
+ranges. The tests that compare outputs with each other (substitutivity, localism, overgeneralisation) are left out.
 
 The data are drawn by the grammar, with the published distributions of the number of functions (log-normal), of lengths
 of strings, of functions and of depth, so the paper's figures are no direct comparison. What differs: a string may occur
@@ -33,10 +28,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.errors import UserError
-from tfstudy.tasks.base import Example, Tag, Tokens
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, Span
-from tfstudy.tasks.scoring import exact_match, mean
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths, Span
 
 PAIRS = (
     ("swap_first_last", "repeat"),
@@ -45,10 +38,6 @@ PAIRS = (
     ("append", "swap_first_last"),
 )
 WITH_PAIRS = "test_pairs"
-WITH_SYNONYMS = "test_synonyms"
-HAVE_SYNONYMS = ("swap_first_last", "repeat", "append", "remove_second")
-SUFFIX = "_syn"
-PRIMITIVE_SHARE = 0.004  # of the training examples of substitutivity_primitive have a synonym: 0.1 % for each
 MAX_VALUE = 256  # tokens
 MAX_FUNCTIONS = 200
 EDITS: dict[str, Callable[..., Tokens]] = {  # the last four have two arguments
@@ -115,11 +104,6 @@ def function_weights(first: int, last: int) -> tuple[float, ...]:
     return tuple(exp(-((log(n) - LOG_MEAN) ** 2) / (2 * LOG_SD**2)) / n for n in range(first, last + 1))
 
 
-def original(source: Tokens) -> Tokens:
-    """Return the source with each synonym replaced by its function."""
-    return tuple(token.removesuffix(SUFFIX) for token in source)
-
-
 class Pcfg(Generated):
     """Map an expression of string edits to its value; examples are at the top of this file."""
 
@@ -127,15 +111,13 @@ class Pcfg(Generated):
         "random": "train and test on the same distribution",
         "systematicity": "four pairs of functions that never follow one another in training",
         "productivity": "expressions with more functions than any in training",
-        "substitutivity_equally_distributed": "synonyms of four functions, as frequent as these in training",
-        "substitutivity_primitive": "synonyms of four functions that are the only function of an example in training",
     }
     steps = 4000
 
     class Config(GeneratedConfig):
         split: str = "random"
-        train_length: LengthRange = "1-8"
-        test_length: LengthRanges = Field(
+        train_length: Lengths = "1-8"
+        test_length: Lengths = Field(
             "9-35", description="more functions: a test split for each range (productivity), else also trained on"
         )
         train_examples: int = Field(82000, ge=1, le=10**8)
@@ -145,11 +127,6 @@ class Pcfg(Generated):
 
     def lengths(self) -> range:
         return range(1, MAX_FUNCTIONS + 1)
-
-    def check(self) -> None:
-        super().check()
-        if self.config.split == "substitutivity_primitive" and self.train_span.first > 1:
-            raise UserError(f"data.train_length must start at 1 for {self.config.split}: synonyms are in such examples")
 
     @property
     def train_span(self) -> Span:
@@ -162,67 +139,25 @@ class Pcfg(Generated):
         return super().test_spans if self.config.split == "productivity" else []
 
     def extra_tests(self) -> Sequence[str]:
-        kind = self.config.split.partition("_")[0]
-        return {"systematicity": (WITH_PAIRS,), "substitutivity": (WITH_SYNONYMS,)}.get(kind, ())
+        return (WITH_PAIRS,) if self.config.split == "systematicity" else ()
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
-        """Return all functions with their synonyms, the comma and all symbols."""
+        """Return all functions, the comma and all symbols."""
         symbols = set(alphabet(self.config.symbols))
-        synonyms = {name + SUFFIX for name in HAVE_SYNONYMS if WITH_SYNONYMS in self.extra_tests()}
-        return symbols | {*FUNCTIONS, COMMA} | synonyms, symbols
+        return symbols | {*FUNCTIONS, COMMA}, symbols
 
     def draw_length(self, random: Random, span: Span) -> int:
         """Draw the number of functions from the distribution of the published corpus, within the span."""
         return random.choices(range(span.first, span.last + 1), function_weights(*span))[0]
 
-    def group(self, source: Tokens) -> Tokens:
-        """Keep an expression and its versions with synonyms together."""
-        return original(source)
-
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         source, value = draw_expression(random, length, self.config.symbols)
-        tags: dict[str, Tag] = {}
         if len(value) > MAX_VALUE:
             return None
-        if split == WITH_SYNONYMS:
-            if not (functions := [name for name in HAVE_SYNONYMS if name in source]):
-                return None
-            tags = {"function": random.choice(functions), "version": "original"}
-        elif self.config.split == "systematicity":
-            neighbours = {*pairwise(source)}
-            pairs = [pair for pair in PAIRS if pair in neighbours]
-            if bool(pairs) != (split == WITH_PAIRS):
-                return None
-            tags = {"pair": " ".join(pairs[0]) if len(pairs) == 1 else "several"} if pairs else {}
-        elif self.config.split == "substitutivity_equally_distributed":
-            half = (token in HAVE_SYNONYMS and random.random() < 0.5 for token in source)  # of their occurrences
-            source = tuple(token + SUFFIX * synonym for token, synonym in zip(source, half, strict=True))
-        elif self.config.split == "substitutivity_primitive" and length == 1:
-            weights = function_weights(*self.train_span)
-            if random.random() < PRIMITIVE_SHARE * sum(weights) / weights[0]:
-                name = random.choice(HAVE_SYNONYMS)
-                strings = [draw_expression(random, 0, self.config.symbols) for _ in range(2 if name in BINARY else 1)]
-                source, value = apply(name, *strings)
-                source = (name + SUFFIX, *source[1:])
-        return Drawn(source, value, tags)
-
-    def _distinct(self, split: str, span: Span, number: int, again: str = "") -> list[Example]:
-        """Return the examples; in `test_synonyms` each is followed by its version with synonyms."""
-        if split != WITH_SYNONYMS:
-            return super()._distinct(split, span, number, again)
-        versions = []
-        for example in super()._distinct(split, span, (number + 1) // 2):
-            name = example.tags["function"]
-            source = tuple(token + SUFFIX if token == name else token for token in example.source)
-            versions += [example, Example(source, example.target, {**example.tags, "version": "synonym"})]
-        return versions
-
-    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return the usual metrics and `consistency`, if there are examples with and without a synonym to compare."""
-        scores = super().score(predictions, examples)
-        outputs = {example.source: prediction for prediction, example in zip(predictions, examples, strict=True)}
-        compared = [e.source for e in examples if e.tags.get("version") == "synonym" and original(e.source) in outputs]
-        if not compared:
-            return scores
-        same = mean(exact_match(outputs[source], outputs[original(source)]) for source in compared)
-        return scores | {"consistency": same}
+        if self.config.split != "systematicity":
+            return Drawn(source, value)
+        neighbours = {*pairwise(source)}
+        pairs = [pair for pair in PAIRS if pair in neighbours]
+        if bool(pairs) != (split == WITH_PAIRS):
+            return None
+        return Drawn(source, value, {"pair": " ".join(pairs[0]) if len(pairs) == 1 else "several"} if pairs else {})

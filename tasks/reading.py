@@ -108,25 +108,17 @@ def settings(text: str, key: str) -> dict[str, str]:
     return found
 
 
-def read_pairs(config: "FilesConfig", languages: tuple[str, str] = ("", "")) -> PairData:
-    """Return the pairs of a folder or of a data set on the hub.
-
-    `languages` are codes that name the two columns or the ends of parallel files, if there are such.
-    """
+def read_pairs(config: "FilesConfig") -> PairData:
+    """Return the pairs of a folder or of a data set on the hub."""
     columns, roles, commit = settings(config.columns, "data.columns"), settings(config.roles, "data.roles"), ""
     if config.root:
-        sides = [pair for pair in (tuple(columns), languages, *SIDES) if len({*pair} - {""}) == 2]
-        tables, unused = _folder(config.root, roles, sides)
+        tables, unused = _folder(config.root, roles, [pair for pair in (tuple(columns), *SIDES) if len(pair) == 2])
     else:
         tables, unused, commit = from_hub(config.hub, config.hub_config, config.revision, roles)
-    tables = _with_headers(tables, {*columns} or {*languages} - {""})
+    tables = _with_headers(tables, columns.keys())
     order = {name: number for number, name in enumerate(("train", "validation", "test"))}
-    splits = {}
-    for split in sorted(tables, key=lambda name: (order.get(name, 3), name)):
-        by_language = not columns and {*languages} <= {*tables[split].columns}
-        own = dict(zip(languages, ("source", "target"), strict=True)) if by_language else columns
-        splits[split] = _split(tables[split], own, unused)
-    return PairData(splits, unused, commit)
+    names = sorted(tables, key=lambda name: (order.get(name, 3), name))
+    return PairData({name: _split(tables[name], columns, unused) for name in names}, unused, commit)
 
 
 def _with_headers(tables: dict[str, Table], names: Set[str]) -> dict[str, Table]:
@@ -158,7 +150,8 @@ def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> 
     purposes = {name: columns.get(name) or PURPOSES.get(name, "tag") for name in names}
     purposes |= dict.fromkeys([name for name in names if columns and name not in columns], "none")
     if not {"source", "target"} & {*purposes.values()} and (columns or not table.columns):
-        purposes |= dict(zip([name for name in names if purposes[name] == "tag"], ("source", "target"), strict=False))
+        others = [name for name in columns or names if purposes[name] == "tag"]
+        purposes |= dict(zip(others, ("source", "target"), strict=False))
     found = {kind: [n for n, name in enumerate(names) if purposes[name] == kind] for kind in PURPOSE}
     for kind in ("source", "target"):
         if len(found[kind]) != 1:
@@ -204,34 +197,16 @@ def role_of(name: str) -> str:
 # Folders
 
 
-def folder_files(root: str) -> tuple[Path, list[Path]]:
-    """Return a folder and what it contains, sorted, without hidden files."""
-    folder = path_of(root)
-    try:
-        return folder, sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        where = "" if folder.is_absolute() else f" in {Path.cwd()}"
-        raise UserError(f"data.root: can't read {folder}{where}: {error.strerror}") from None
-
-
-def corpora(folder: Path) -> dict[Path, list[str]]:
-    """Return the folders of corpora in a folder, or the folder itself if it is one, with the names of their files."""
-    found = {}
-    for path in (folder, *filter(Path.is_dir, folder_files(str(folder))[1])):
-        roles = {file.name: role_of(file.name) for file in folder_files(str(path))[1] if file.is_file()}
-        known = {name: role for name, role in roles.items() if role in ROLES.values() or role.startswith("test")}
-        if not _missing(dict.fromkeys(known.values())):
-            found[path] = [*known]
-    if not found:
-        raise UserError(f"{folder} has no corpus: neither it nor a folder in it has files called train and test")
-    return found
-
-
 def _folder(
     root: str, roles: Mapping[str, str], sides: Sequence[Sequence[str]]
 ) -> tuple[dict[str, Table], dict[str, str]]:
     """Return the tables of a folder by split, and what is not read with the reason."""
-    folder, paths = folder_files(root)
+    folder = path_of(root)
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        where = "" if folder.is_absolute() else f" in {Path.cwd()}"
+        raise UserError(f"data.root: can't read {folder}{where}: {error.strerror}") from None
     names = [path.name for path in paths]
     for name in roles.keys() - {*names}:
         raise UserError(f"data.roles: {folder} has no file {quoted(name)}{nearest(name, names)}")

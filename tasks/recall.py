@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, Lengths
 
 
 class Recall(Generated):
@@ -32,8 +32,8 @@ class Recall(Generated):
 
     class Config(GeneratedConfig):
         split: str = "multi_query"
-        train_length: LengthRange = "1-8"
-        test_length: LengthRanges = "9-12,13-16"
+        train_length: Lengths = "1-8"
+        test_length: Lengths = "9-12,13-16"
         keys: int = Field(32, ge=2, le=10000, description="number of different keys")
         values: int = Field(32, ge=2, le=10000, description="number of different values")
 

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 
 
@@ -19,16 +18,13 @@ class Sorting(Generated):
     """Map a list to its items in ascending order; an example is at the top of this file."""
 
     schemes: ClassVar = {"symbols": "letters"}
+    by_character = True
 
     class Config(GeneratedConfig):
         split: str = "symbols"
         symbols: int = Field(20, ge=2, le=26, description="number of letters in the alphabet")
 
     config: Config
-
-    def tokens(self, text: str) -> Tokens:
-        """Return each character except spaces as a token: `ba` and `b a` are the same."""
-        return tuple("".join(text.split()))
 
     def draw(self, random: Random, length: int, split: str) -> Drawn:
         """Draw a uniform string; one letter is drawn before the others, as in all earlier versions."""

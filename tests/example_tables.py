@@ -6,7 +6,7 @@ from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.summary import conditions, pairs, rows_of
 from tfstudy.report.comparisons import Pair
 from tfstudy.report.render import Listing, render
-from tfstudy.report.tables import Table, all_texts, long
+from tfstudy.report.tables import Table
 
 
 def rows(study: Path) -> list:
@@ -19,14 +19,6 @@ def compared(study: Path) -> list[Pair]:
     frame = conditions(read_study(study).runs)
     found = rows_of(frame)
     return [Pair(found[one.first], found[one.second], one) for one in rows_of(pairs(frame))]
-
-
-def columns(table: Table) -> list[dict[str, str]]:
-    """The texts of each row of a table, by the head of the column, of all columns that say something."""
-    texts = all_texts(table)
-    cells = long(table._replace(columns=[key for key in texts if any(texts[key])]))
-    heads = [cells.head(key) for key in cells.frame]
-    return [dict(zip(heads, row, strict=True)) for row in zip(*cells.frame.values(), strict=True)]
 
 
 def text_of(found: Listing) -> str:

@@ -23,12 +23,12 @@ A source phrase never has both a possessor and a relative clause, and a relative
 one translation. Seeds change the sentences, not the languages, whose words are in `tfstudy.tasks.translation.grammar`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
 from tfstudy.errors import one_of
-from tfstudy.tasks.base import Tag, Tokens
+from tfstudy.tasks.base import Example, Tag
 from tfstudy.tasks.translation.grammar import (
     ADJECTIVES,
     NAMES,
@@ -63,14 +63,6 @@ any_noun, any_verb, any_adjective = zipf(NOUNS), zipf(VERBS), zipf(ADJECTIVES)
 any_transitive = zipf([verb for verb in VERBS if verb.governs])
 PREPOSITIONS = tuple(PLACES)
 train_name, unseen_name = zipf(NAMES[:TRAIN_NAMES]), zipf(NAMES[TRAIN_NAMES:])
-
-
-class Pair(NamedTuple):
-    """A sentence in both languages, as words, and its tags."""
-
-    source: Tokens
-    target: Tokens
-    tags: Mapping[str, Tag]
 
 
 class Probabilities(NamedTuple):
@@ -207,8 +199,8 @@ class Draft:
         }
 
 
-def pair(split: str, i: int, seed: int) -> Pair:
-    """Return sentence `i` (from 0) of a split, which depends only on the three arguments.
+def pair(split: str, i: int, seed: int) -> Example:
+    """Return sentence `i` (from 0), as words, of a split, which depends only on the three arguments.
 
     Train, validation and test have the same distribution, without held-out constructions. In each split of `TESTS`,
     all sentences contain the construction of the split and no other.
@@ -226,4 +218,4 @@ def pair(split: str, i: int, seed: int) -> Pair:
         if len(source) > MAX_LENGTH:
             draft.held_out.add("longer")
         if draft.held_out == required and len(source) <= MAX_TEST_LENGTH:
-            return Pair(tuple(source), tuple(target_words(draft.sentence)), draft.tags(len(source)))
+            return Example(tuple(source), tuple(target_words(draft.sentence)), draft.tags(len(source)))

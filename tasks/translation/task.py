@@ -1,61 +1,66 @@
-"""Translation of sentences from one language to another, as subwords, with few training pairs.
+"""Low-resource translation: a synthetic language pair with held-out constructions, or a corpus of your own.
 
     Two dogs play .  ->  zwei Hunde spielen .
 
 The two embedded languages need no files and no network; a corpus is read from a folder (`data.root`) or from the
-Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are counted, and left out of train with
-`data.clean`. `tfstudy list corpora FOLDER` lists corpora. Subwords are byte-level BPE (Sennrich et al. 2016, arXiv
-1508.07909), learned on the train pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic
-2015, W15-3049) of the detokenised text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019,
-P19-1021) show how much the settings matter with few pairs.
+Hugging Face hub (`data.hub`). Its text is used as it is; train pairs with a fault are counted, and left out with
+`data.clean`. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic 2015, W15-3049) of the detokenised
+text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019, P19-1021) show how much the settings
+matter with few pairs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from tfstudy.errors import UserError, quoted
-from tfstudy.tasks.base import Example, TaskConfig, Tokens
+from tfstudy.errors import UserError
+from tfstudy.tasks.base import Example, Tag, TaskConfig, Tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
-from tfstudy.tasks.scoring import is_unspaced, mean, same_text, token_accuracy
-from tfstudy.tasks.translation.text import (
-    LEFT_OUT,
-    MAX_SUBWORDS,
-    TRAIN_PAIRS,
-    Pair,
-    embedded,
-    from_corpus,
-    listed,
-    located,
-)
+from tfstudy.tasks.reading import read_pairs
+from tfstudy.tasks.scoring import UNSPACED_SCRIPTS, is_unspaced, mean, same_text, token_accuracy
+from tfstudy.tasks.translation import synthetic
+from tfstudy.tasks.translation.subwords import BYTES, Subwords, learn
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-BYTES = 256  # the smallest vocabulary: no merges
+TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
+EVAL_PAIRS = {"validation": 500, "test": 1_000}
+CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
+# Test splits of longer sources: more than and at most this many times the maximum train length.
+LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}
+MAX_LONGER = 1_000  # pairs in each of these splits
+MAX_SUBWORDS = 256  # of a train source or target: one much longer pair would set the cost of a batch
 SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000))  # maximum number of pairs, number of subwords
 MAX_SIZE = 8_000
-LARGEST = 10**8  # number of pairs, as of the examples of other tasks
-
-# Settings that have no effect on the embedded languages.
-CORPUS_ONLY = (*FilesConfig.__annotations__, "source_language", "target_language", "clean")
-MAX_EVALUATED = 32 * MAX_SUBWORDS  # subwords of a held-out sentence
 PRESETS = ((40_000, "small"), (200_000, "medium"))  # the most target tokens in train that each is meant for
 CHINESE = ("zh", "zho", "cmn", "yue")  # codes; sacreBLEU has a tokenizer of its own for it
 SAMPLE = 100  # train pairs whose script decides whether words are separated by spaces
+MAX_RATIO = 9  # of the two sides' lengths in words
+# Faults that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07-2045) and OpusFilter (Aulamo et al. 2020) remove,
+# without those that guess a language. The first fault of a pair counts.
+FAULTS = {
+    "empty_side": "with an empty side",
+    "length_ratio": "with an extreme length ratio",
+    "identical_sides": "with identical sides",
+    "duplicate": "that occurred before",
+}
+LEFT_OUT = FAULTS | {  # reasons to leave a pair out of train
+    "overlap": "with a source that is also in another split",
+    "overlap_target": "with a target that is also in another split",
+    "length": "longer than data.max_train_length",
+    "subwords": f"with more than {MAX_SUBWORDS} subwords on a side",
+}
 
 
 class TranslationConfig(FilesConfig):
     """Settings of the task `translation` (section `data`)."""
 
     split: str = "embedded"
-    source_language: str = Field("", description="code of the source language, such as en; selects files and columns")
-    target_language: str = Field(
-        "", description="code of the target language; selects files, columns and the tokenizer of BLEU"
-    )
+    target_language: str = Field("", description="code of the target language; selects the tokenizer of BLEU")
     train_pairs: int = Field(
-        0, ge=0, le=LARGEST, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
+        0, ge=0, le=10**8, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
     )
     clean: bool = Field(
         False,
@@ -70,8 +75,27 @@ class TranslationConfig(FilesConfig):
     )
 
 
+CORPUS_ONLY = (*FilesConfig.__annotations__, "target_language", "clean")  # no effect on the embedded languages
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, with the tags of the example; `length` is the number of source words."""
+
+    source: str
+    target: str
+    tags: Mapping[str, Any]
+
+
+class Text(NamedTuple):
+    """The pairs of all splits as text, and notes on them for the record."""
+
+    train: list[Pair]  # all candidates; prefixes are nested subsets
+    held_out: dict[str, list[Pair]]
+    notes: dict[str, Any]
+
+
 class Translation(CorpusTask):
-    """Map a sentence to its translation; `tokens` and `text` convert between text and tokens."""
+    """Map a sentence to its translation; `tokens` and `text` convert between text and subwords."""
 
     schemes: ClassVar = {
         "embedded": "two synthetic languages with tests of held-out constructions; needs no files and no network",
@@ -96,25 +120,18 @@ class Translation(CorpusTask):
             raise UserError(f"no train pair is left: all have more than {MAX_SUBWORDS} subwords on a side")
         self._examples = {"train": encoded} | {split: self._encode(own) for split, own in text.held_out.items()}
         self._vocabulary = {*self._subwords.pieces}, {*self._subwords.pieces}
-        for split in text.held_out:
-            self._check_length(split)
         self._unused = text.notes.get("unused", {})
         self._notes = text.notes | {"left_out": text.notes["left_out"] | {"subwords": len(train) - len(encoded)}}
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
-        super().check_config(config)
         assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
         if 0 <= (size := config.subword_vocab_size) < BYTES:
             raise UserError(f"data.subword_vocab_size must be -1 or at least {BYTES} (all bytes), but is {size}")
-        if config.split == "embedded":
-            for key in CORPUS_ONLY:
-                if getattr(config, key) != type(config).model_fields[key].default:
-                    raise UserError(f"data.{key} can only be set with --split corpus")
-            return
-        cls.check_files("split scheme 'corpus'", config)
-        if config.source_language and config.source_language == config.target_language:
-            raise UserError(f"data.source_language and data.target_language are both '{config.source_language}'")
+        if config.split != "embedded":
+            super().check_config(config)
+        elif no_effect := [key for key in CORPUS_ONLY if getattr(config, key)]:
+            raise UserError(f"data.{no_effect[0]} can only be set with --split corpus")
 
     def tokens(self, text: str) -> Tokens:
         return self._subwords.encode([text])[0]
@@ -127,9 +144,7 @@ class Translation(CorpusTask):
 
     def readable(self, token: str) -> str:
         """Return the text of a subword, with `▁` for a space and U+FFFD for bytes that are a part of a character."""
-        from tokenizers import decoders
-
-        return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
+        return self._subwords.readable(token)
 
     def files(self) -> dict[str, str]:
         """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
@@ -142,32 +157,21 @@ class Translation(CorpusTask):
         return "tokenizer.json" in files
 
     def notes(self) -> dict[str, Any]:
-        """Return the commit on the hub, faults by split, and train pairs left out."""
+        """Return the commit on the hub, the faults of train, and train pairs left out."""
         return self._notes
 
     def remarks(self) -> Sequence[str]:
-        """Return what was left out of train, and the faults of the corpus that were not, with their first places."""
-        if self.config.split != "corpus":
-            return ()
-        left_out = listed(self._notes["left_out"], LEFT_OUT)
-        found = "" if self.config.clean else located(self._notes, "train")
-        return [
-            *super().remarks(),
-            *([f"left out of train: {left_out}"] if left_out else []),
-            *([f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out"] if found else []),
-        ]
-
-    def preset_warning(self, preset: str) -> str:
-        tokens, fitting = self.fitting_preset()
-        if preset == fitting or preset not in ("default", *dict(PRESETS).values()):
-            return ""
-        return f"WARNING: train has {tokens:,} target tokens, for which preset {fitting} is meant, not {preset}"
-
-    def fitting_preset(self) -> tuple[int, str]:
-        """Return the number of target tokens (subwords) in train, and the preset that is meant for as many."""
+        """Return the preset that the amount of text is for, what was left out of train, and faults that were not."""
         tokens = sum(len(example.target) for example in self._examples["train"])
         presets = PRESETS if self.config.split == "corpus" else PRESETS[:1]
-        return tokens, next((name for most, name in presets if tokens <= most), "default")
+        fitting = next((name for most, name in presets if tokens <= most), "default")
+        remarks = [*super().remarks(), f"train has {tokens:,} target tokens, for which --preset {fitting} is meant"]
+        if self.config.split == "corpus":
+            if left_out := listed(self._notes["left_out"]):
+                remarks.append(f"left out of train: {left_out}")
+            if (found := listed(self._notes["faults"])) and not self.config.clean:
+                remarks.append(f"faults in the train pairs of the corpus: {found}; data.clean=true leaves them out")
+        return remarks
 
     def signatures(self) -> dict[str, str]:
         """Return sacreBLEU's signatures of `bleu` and `chrf`, which are divided by 100 here."""
@@ -206,79 +210,142 @@ class Translation(CorpusTask):
         sources, targets = map(self._subwords.encode, ([p.source for p in pairs], [p.target for p in pairs]))
         return [Example(s, t, pair.tags) for s, t, pair in zip(sources, targets, pairs, strict=True)]
 
-    def _check_length(self, split: str) -> None:
-        """Raise `UserError` for a held-out sentence that is too long to translate: none is left out silently."""
-        for example in self._examples[split]:
-            for side, tokens in (("source", example.source), ("target", example.target)):
-                if len(tokens) > MAX_EVALUATED:
-                    raise UserError(
-                        f"{split}: a {side} has {len(tokens):,} subwords, of which at most {MAX_EVALUATED:,} can be "
-                        f"translated: {quoted(self.text(tokens))}; split or remove it"
-                    )
-
-
-def overview(root: str) -> dict[str, Any]:
-    """Return what `list corpora` says of a folder: what its train split is for, and its faults with their lines."""
-    try:
-        task = Translation(Translation.Config(split="corpus", root=root, clean=True))
-    except UserError as error:
-        return {"about": f"not read without further settings: {error}"}
-    tokens, preset = task.fitting_preset()
-    notes = task.notes()
-    faults = [f"{split}: {text}" for split in notes["faulty"] if (text := located(notes, split))]
-    about = "; ".join([f"{tokens:,} target tokens in train: preset {preset}", *faults])
-    return {"about": about, "target_tokens": tokens, "preset": preset, "faulty": notes["faulty"]}
-
-
-class Subwords:
-    """Byte-level BPE (Wang et al. 2020): `a furry dog` is `Ġa Ġfur ry Ġdog`.
-
-    A space is part of the following word, written `Ġ`. The first word also has one, so a word has the same subwords at
-    all positions. Every byte is a subword, so decoding restores any text; bytes that form no character decode to
-    U+FFFD. Training gives the same subwords for the same text in any order and with any number of threads.
-    """
-
-    def __init__(self, tokenizer: "Tokenizer") -> None:
-        self.tokenizer = tokenizer
-        ids = tokenizer.get_vocab()
-        self.pieces = sorted(ids, key=ids.__getitem__)
-
-    def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the subwords of each text; none for an empty text."""
-        pieces = self.pieces  # the tokenizer itself would create a new string for each token
-        return [tuple(pieces[i] for i in encoding.ids) for encoding in self.tokenizer.encode_batch_fast(list(texts))]
-
-    def decode(self, tokens: Sequence[str]) -> str:
-        return str(self.tokenizer.decoder.decode(list(tokens)))
-
-    @classmethod
-    def read(cls, text: str) -> "Subwords":
-        """Return the subwords of a `tokenizer.json`; `UserError` for a damaged text."""
-        from tokenizers import Tokenizer
-
-        try:
-            return cls(Tokenizer.from_str(text))
-        except Exception as error:  # the library raises nothing more specific
-            raise UserError(f"tokenizer.json is damaged: {error}") from None
-
-
-def learn(texts: Iterable[str], size: int) -> Subwords:
-    """Learn at most `size` subwords: the bytes, and merges of neighbours that occur at least twice."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE())
-    # `add_prefix_space` of the library skips texts that begin with a space, which decoding would then lose.
-    tokenizer.normalizer = normalizers.Prepend(" ")
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    return Subwords(tokenizer)
-
 
 def bleu_tokenizer(language: str, train: Sequence[Pair]) -> str:
     """Return the name of the tokenizer of sacreBLEU, by the language (`zh`, `ZH`, `zh_TW`) or the script of targets."""
     if language.lower().replace("_", "-").partition("-")[0] in CHINESE:
         return "zh"
     return "char" if is_unspaced("".join(pair.target for pair in train[:SAMPLE])) else "13a"
+
+
+def embedded(config: TranslationConfig) -> Text:
+    """Draw pairs of the embedded languages."""
+    number, limit = config.train_pairs or TRAIN_PAIRS, config.max_train_length
+
+    def drawn(split: str, numbers: Iterable[int]) -> Iterator[Pair]:
+        for source, target, tags in (synthetic.pair(split, number, config.seed) for number in numbers):
+            yield Pair(" ".join(source), " ".join(target), tags)
+
+    sizes = EVAL_PAIRS | dict.fromkeys(synthetic.TESTS, CONSTRUCTION_PAIRS)
+    held_out = {name: [*drawn(name, range(size))] for name, size in sizes.items()}
+    train, _, left_out = choose(drawn("train", range(20 * number)), held_out, limit, number)
+    if len(train) < number:
+        raise UserError(f"data.max_train_length={limit} leaves {len(train):,} of {number:,} train pairs")
+    longer = drawn("test", range(EVAL_PAIRS["test"], 6 * EVAL_PAIRS["test"])) if limit else ()
+    return Text(train, split_by_length(held_out, limit, longer, train), {"left_out": left_out})
+
+
+def from_corpus(config: TranslationConfig) -> Text:
+    """Read a corpus from a folder or from the hub; notes have its faults and the train pairs that were left out."""
+    splits, unused, commit = read_pairs(config)
+    for name, split in splits.items():
+        unused |= {f"column {column}": "translation has no tags" for column in split.tags}
+        unused |= {"features": "translation has none"} if split.features else {}
+        if name != "train":
+            split.check_no_empty(name, "; only train pairs can be left out: remove these lines from the file")
+        elif not config.clean:
+            split.check_no_empty(name, "; data.clean=true leaves them out")
+    pairs = {
+        name: [Pair(s, t, length_tag(len(s.split()))) for s, t in zip(split.sources, split.targets, strict=True)]
+        for name, split in splits.items()
+    }
+    train = pairs.pop("train")
+    found = [*faults(train)]
+    number, counts = len(train), {name: found.count(name) for name in FAULTS}
+    if config.clean:
+        train = [pair for pair, fault in zip(train, found, strict=True) if not fault]
+
+    def digest(pair: Pair) -> bytes:
+        return hashlib.sha256(f"subset\t{config.seed}\t{pair.source}\t{pair.target}".encode()).digest()
+
+    # In an order that depends only on text and seed, prefixes are nested random subsets; files are often sorted.
+    kept, longer, left_out = choose(sorted(train, key=digest), pairs, config.max_train_length)
+    left_out |= counts if config.clean else {}
+    if len(kept) < max(config.train_pairs, 1):
+        needed = f" for data.train_pairs={config.train_pairs}" if config.train_pairs else ""
+        reasons = listed(left_out) or "none"
+        raise UserError(f"{len(kept):,} of {number:,} train pairs are left, too few{needed} (left out: {reasons})")
+    notes = {"commit": commit, "faults": counts, "left_out": left_out, "unused": unused}
+    return Text(kept, split_by_length(pairs, config.max_train_length, longer, kept), notes)
+
+
+@cache
+def length_tag(length: int) -> Mapping[str, Tag]:
+    """Return the same tags for all pairs of a length: a million dictionaries would take 200 MB."""
+    return {"length": length}
+
+
+def faults(pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield the first of `FAULTS` that each pair has, or an empty text."""
+    seen: set[tuple[str, str]] = set()
+    for source, target, _ in pairs:
+        shorter, longer = sorted((words(source), words(target)))
+        found = {
+            "empty_side": not (source.strip() and target.strip()),
+            "length_ratio": longer > MAX_RATIO * shorter > 0,
+            "identical_sides": source == target,
+            "duplicate": (source, target) in seen,
+        }
+        seen.add((source, target))
+        yield next((name for name, has in found.items() if has), "")
+
+
+def words(text: str) -> int:
+    """Return the number of words; in scripts written without spaces, two characters are one."""
+    rest, characters = UNSPACED_SCRIPTS.subn(" ", text)
+    return len(rest.split()) + (characters + 1) // 2
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Return the counts that are not zero, each with its text."""
+    return ", ".join(f"{counts[name]:,} {text}" for name, text in LEFT_OUT.items() if counts.get(name))
+
+
+def choose(
+    pairs: Iterable[Pair], held_out: Mapping[str, Iterable[Pair]], max_length: int, most: int = 0
+) -> tuple[list[Pair], list[Pair], dict[str, int]]:
+    """Return the pairs to train on (at most `most`; 0: all), the longer ones, and how many are left out by reason.
+
+    No pair to train on has a source or a target of a held-out split.
+    """
+    sources = {pair.source for own in held_out.values() for pair in own}
+    targets = {pair.target for own in held_out.values() for pair in own}
+    train: list[Pair] = []
+    longer: list[Pair] = []
+    left_out = {"overlap": 0, "overlap_target": 0, "length": 0}
+    for pair in pairs:
+        if max_length and pair.tags["length"] > max_length:
+            longer.append(pair)
+            left_out["length"] += 1
+        elif pair.source in sources or pair.target in targets:
+            left_out["overlap" if pair.source in sources else "overlap_target"] += 1
+        else:
+            train.append(pair)
+            if len(train) == most:
+                break
+    return train, longer, left_out
+
+
+def split_by_length(
+    held_out: dict[str, list[Pair]], max_length: int, longer: Iterable[Pair], train: Sequence[Pair]
+) -> dict[str, list[Pair]]:
+    """Return the held-out splits; with a `max_length`, longer sources of `test` and `longer` are splits of their own.
+
+    These contain no pair twice and no target of `train`. Empty splits are dropped.
+    """
+    if not max_length:
+        return held_out
+    if taken := sorted(held_out.keys() & LONGER.keys()):
+        raise UserError(f"data.max_train_length adds a split '{taken[0]}', but the corpus already has one")
+    train_targets = {pair.target for pair in train}
+    candidates = chain(held_out.get("test", ()), longer)
+    distinct = {pair[:2]: pair for pair in candidates if pair.target not in train_targets}.values()
+    splits = dict(held_out)
+    for name in splits.keys() & {"validation", "test"}:
+        splits[name] = [pair for pair in splits[name] if pair.tags["length"] <= max_length]
+    for name, (lower, upper) in LONGER.items():
+        between = (pair for pair in distinct if lower * max_length < pair.tags["length"] <= upper * max_length)
+        splits[name] = [*between][:MAX_LONGER]
+    if not any(splits[name] for name in LONGER):
+        raise UserError(f"data.max_train_length={max_length}: no source of the test split is longer")
+    return {name: pairs for name, pairs in splits.items() if pairs}

@@ -16,7 +16,7 @@ from tests.example_claims import SPLIT
 from tfstudy import instruments, tasks
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import matching, select_conditions
-from tfstudy.analysis.stats import FEWEST_VALUES
+from tfstudy.analysis.stats import fewest_values
 from tfstudy.cli import app
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
@@ -53,7 +53,7 @@ RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "b
 )
 def test_a_bad_claim_is_refused(tmp_path, change, message):
     good = {"id": "L1", "claim": "So.", "source": "me", "where": SPLIT, "grid": "scan"}
-    good["statements"] = [{"of": {"arch": "lstm", "split": "fewshot_num2_rep1"}, "above": 1}]
+    good["statements"] = [{"of": {"arch": "lstm", "split": "length_26"}, "above": 1}]
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good]}))
     assert list(read_claims(tmp_path)) == ["L1"]
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good | change]}))
@@ -143,4 +143,4 @@ def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
         assert setting in request.settings()
         assert config_of(setting, request).model.dim == setting.width
         assert measured.get(selector["quantity"], "flops" in request.measures)
-    assert request.repeats >= FEWEST_VALUES or not request.timed
+    assert request.repeats >= fewest_values() or not request.timed

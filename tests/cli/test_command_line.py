@@ -78,7 +78,7 @@ def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monke
         ("config scan --arch ''", ["unknown architecture ''"]),
         ("predict abc jump", ["no folder of results at 'results'"]),
         ("result a b --log", ["OTHER and --log"]),
-        ("list task", ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs, corpora"]),
+        ("list task", ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs"]),
         ("grid scam", ["unknown grid"]),
         ("grid", ["a grid needs a task"]),
         ("grid --resume scan --task scan", ["--resume", "leave out"]),

@@ -145,7 +145,7 @@ def test_data_of_the_hub_need_online_unless_they_are_in_a_folder(capsys):
     Path("folder").mkdir()
     for job, hub in zip(jobs, ("somebody/corpus", "folder"), strict=True):
         start_run(job, 100)
-        data = f"split: corpus\n  hub: {hub}\n  source_language: en\n  target_language: de"
+        data = f"split: corpus\n  hub: {hub}\n  target_language: de"
         (Path(job.path) / "config.yaml").write_text(f"task: translation\narch: lstm\ndata:\n  {data}\n")
     assert tfstudy("grid", "--resume", "study", "--dry-run") == 1
     network, folder = capsys.readouterr().out.splitlines()

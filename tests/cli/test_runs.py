@@ -11,7 +11,6 @@ import torch
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, start_run
 from tests.interrupted_runs import command
-from tests.tasks.corpora import columns
 from tfstudy import models, tasks
 from tfstudy.cli.runs import requested
 from tfstudy.config.presets import presets
@@ -143,10 +142,6 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
             assert list(dict.fromkeys(shown)) == names, "a line for each"
     shown = [line.split() for line in lines("list", "tasks")]
     assert ["copying", "Copy", "or", "reverse", "a", "string"] in shown, "a full stop in a source ends no sentence"
-    columns(Path("corpora/some-en-de"), train=[("a dog", "ein Hund"), ("a cat", "")], test=[("one dog", "der Hund")])
-    [line] = lines("list", "corpora", "corpora")
-    assert line.split("  ", 1)[0] == "some-en-de"
-    assert " target tokens in train: preset small; train: 1 with an empty side (first in line 2)" in line
 
 
 def test_list_runs_shows_the_state_of_each_run_and_what_varies(lines):

@@ -33,9 +33,9 @@ def refused(words, capsys) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "fact"),
     [
-        ('"test": "ij"', '"test": ""', "task mine: its test set 'test' has no examples"),
-        ('"train", None', '"train", "validation"', "task mine: its validation split 'validation' has no examples"),
-        ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is the string 'a'"),
+        ('"test": "ij"', '"test": ""', "task mine: split 'test' has no examples"),
+        ('"train", None', '"train", "validation"', "task mine: split 'validation' has no examples"),
+        ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is a str"),
     ],
 )
 def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys):

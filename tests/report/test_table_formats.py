@@ -1,4 +1,4 @@
-"""Tables in every format: their columns, published figures, LaTeX, the terminal, and `tfstudy.table`."""
+"""Tables in every format: published figures, LaTeX, the terminal, and `tfstudy.table`."""
 
 import csv
 import html
@@ -9,11 +9,11 @@ import pty
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
 import tfstudy
 from tests.commands import tfstudy as command
@@ -23,8 +23,8 @@ from tfstudy.analysis.published import beside
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS, escape_latex
 from tfstudy.report.notes import Note
-from tfstudy.report.tables import FORMATS, layout, print_table, to_text
-from tfstudy.report.tables import read_table as table
+from tfstudy.report.render import render
+from tfstudy.report.tables import FORMATS, table
 
 HOSTILE = r"a_b&c%d$e#f{g}h~i^j\k|l"  # a name with every character that LaTeX reads as something else
 
@@ -52,22 +52,22 @@ def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     # the golden files do not follow today's presets
-    monkeypatch.setattr("tfstudy.report.notes.preset_text", lambda one: f"preset {one.preset}")
+    monkeypatch.setattr("tfstudy.report.notes.preset_text", lambda one, beside_label: f"preset {one.preset}")
     study = two_architectures(Path("study"))
     unfinished = study / "scan-length" / "lstm" / "s9-09"
     unfinished.mkdir()
     (unfinished / "config.yaml").write_text("")
-    text = to_text(table(study, baseline="lstm"), name)
+    text = table(study, baseline="lstm", results=".").render(name)
     assert text == (Path(__file__).parent / "golden" / f"table.{name}").read_text()
 
 
 def test_every_cell_of_the_table_is_in_every_format_and_every_number_in_csv_and_json(compared):
-    texts = {name: to_text(compared, name) for name in FORMATS}
+    texts = {name: compared.render(name) for name in FORMATS}
     for name, escape in (("md", str), ("html", html.escape), ("tex", escape_latex)):
-        for cells in layout(compared, name):
+        for cells in compared.listing(name).parts:
             for cell in (one for own in cells.frame.values() for one in own):
                 shown = cell if name == "tex" and "cite" in cell else escape(cell)
-                assert shown.replace("<", "&lt;" if name == "md" and shown[:1].isalpha() else "<") in texts[name]
+                assert shown in texts[name]
     tree, lines = json.loads(texts["json"]), list(csv.DictReader(io.StringIO(texts["csv"])))
     assert [row["mean"] for row in tree["rows"]] == list(compared.rows["mean"]) == [float(one["mean"]) for one in lines]
     for row, line in zip(tree["rows"], lines, strict=True):
@@ -80,9 +80,6 @@ def test_every_cell_of_the_table_is_in_every_format_and_every_number_in_csv_and_
     assert re.findall(r"^@\w+\{([\w-]+),", texts["bib"], re.MULTILINE) == ["dessi-2019", "lake-2018"]
 
 
-# Columns
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -90,12 +87,8 @@ def test_every_cell_of_the_table_is_in_every_format_and_every_number_in_csv_and_
         (["study", "--metric", "exact_mtch"], "did you mean 'exact_match'"),
         (["study", "--baseline", "lstn"], "did you mean 'lstm'"),
         (["study", "--by", "lenght"], "unknown tag 'lenght'"),
-        (["study", "--columns", "reslt"], "did you mean 'result'?"),
-        (["study", "--columns", "arch,q"], "need --baseline"),
         (["study", "--format", "markdown"], "expected one of: text, md, csv, tex, html, json, bib"),
-        (["study", "--caption", "x"], "--format tex, not md"),
-        (["study", "--format", "csv", "--columns", "arch"], "has all values"),
-        (["study", "--format", "tex", "--label", "a}b"], "'a}b'"),
+        (["study", "--runs", "--notes"], "only --format and --results go with it"),
     ],
 )
 def test_unknown_names_and_options_that_do_not_apply_are_refused(study, capsys, words, message):
@@ -137,95 +130,57 @@ def test_figures_are_of_the_same_kind_of_network_one_of_each_paper_and_never_a_m
     assert named["co"] == set()
 
 
-# LaTeX
-
-MACROS = (  # that a table may use; LaTeX itself, booktabs and adjustbox define them
-    r"\\(?:shortstack|textwidth|begin|end|centering|caption|label|toprule|midrule|addlinespace|bottomrule|textbf|cite|par|smallskip"
-    r"|medskip|footnotesize|pm|geq|dagger|textasciitilde|textasciicircum|textbackslash|textbar)(?![a-z])"
-)
+# LaTeX and the terminal
 
 
-def check(text: str) -> list[list[list[str]]]:
-    """The cells of each row of each table, after checks that LaTeX can read it."""
-    code = [line for line in text.splitlines() if not line.startswith("%")]
-    plain = re.sub(MACROS, "", re.sub(r"\\[&%$#_{}\\]", "", "\n".join(code)))
-    assert not re.search(r"[\\%#_^]", plain.replace("$^$", "")), plain
-    assert plain.count("$") % 2 == 0
-    assert not re.search(rf"[†≥±{MINUS}|<>](?!\$)", plain)
-    depth = 0
-    for brace in re.findall(r"[{}]", re.sub(r"\\[{}]", "", "\n".join(code))):
-        depth += 1 if brace == "{" else -1
-        assert depth >= 0
-    assert depth == 0
-    open_environments: list[str] = []
-    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", "\n".join(code)):
-        if kind == "begin":
-            open_environments.append(name)
-        else:
-            assert open_environments.pop() == name
-    assert not open_environments
+def latex_rows(text: str) -> list[list[list[str]]]:
+    """The cells of each row of each table, after checks that nothing in them is markup but what tfstudy writes."""
     tables = []
     for alignment, body in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", text, re.DOTALL):
-        rows = [line.removesuffix(r" \\") for line in body.splitlines() if line.endswith(r" \\")]
-        assert not [row for row in rows if row.startswith(("[", "*"))]  # would be an option of the line before
-        cells = [re.split(r"(?<!\\)&", row) for row in rows]
+        own = [line.removesuffix(r" \\") for line in body.splitlines() if line.endswith(r" \\")]
+        cells = [[cell.strip() for cell in re.split(r"(?<!\\)&", row)] for row in own]
         assert {len(row) for row in cells} == {len(alignment)}
-        tables.append([[cell.strip() for cell in row] for row in cells])
+        for cell in (cell for row in cells for cell in row):
+            plain = re.sub(r"\\[&%$#_{}\\]|\$(\\pm|\\geq|\^\\dagger|[<>|-])\$", "", cell)
+            plain = re.sub(r"\\(shortstack\[l\]|textbf|cite|text(asciitilde|asciicircum|backslash|bar))\{", "{", plain)
+            assert not re.search(rf"[\\%#$_^†≥±{MINUS}|<>]|^[*\[]", plain), plain
+            assert plain.count("{") == plain.count("}")
+        tables.append(cells)
     return tables
 
 
-@pytest.mark.parametrize("columns", ["", "arch,result,published", "published,seeds,seconds,difference,q"])
-@pytest.mark.parametrize(("caption", "label"), [("", ""), ("5 % of a_b & $x$ {", "tab:x-1")])
-def test_a_table_can_be_read_by_latex(study, columns, caption, label):
-    tables = check(to_text(table(study, baseline="lstm", columns=columns), "tex", caption, label))
-    assert [len(rows) for rows in tables] == ([4] if columns else [5, 2])  # two rows of published figures
-
-
-def test_hostile_names_are_escaped(compared):
+def test_latex_has_each_row_and_escapes_names(compared):
+    assert [len(own) for own in latex_rows(compared.render("tex"))] == [5, 2]  # two rows of published figures
     names = [HOSTILE, "[x]", "*y\nz"]
     hostile = compared.rows.assign(split_label=names, preset_label=names, arch=names)
-    found = compared._replace(rows=hostile, notes=[Note("mean", "one\ntwo % three")], baseline=HOSTILE)
+    found = replace(compared, rows=hostile, notes=[Note("", "one\ntwo % three")], baseline=HOSTILE)
     escaped = r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l"
-    [rows] = check(to_text(found._replace(columns=["split", "result"]), "tex"))
-    assert [row[0] for row in rows[1:]] == [escaped, "{}[x]", "{}*y z"]
-    results, _ = check(to_text(found, "tex"))
+    results, _ = latex_rows(found.render("tex"))
     assert {escaped, "{}[x]", "{}*y z"} <= {row[0] for row in results}
     assert {"{}[x]", "{}*y z"} <= {*results[0]}
+    assert "% one two % three\n" in found.render("tex", notes=True)
 
 
-# On a terminal
-
-
-def printed(found, width: int) -> list[str]:
-    """The lines of a table on a terminal of this width."""
-    console = Console(width=width, color_system=None)
-    with console.capture() as capture:
-        print_table(found, console, notes=True)
-    return capture.get().splitlines()
-
-
-@pytest.mark.parametrize(("width", "columns"), [(40, ""), (60, ""), (60, "arch,result,seeds,difference"), (200, "")])
-def test_no_line_is_wider_than_the_terminal_and_no_result_is_folded_or_left_out(study, width, columns):
-    found = table(study, baseline="lstm", columns=columns)
-    lines = printed(found, width)
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_result_is_folded_or_left_out(compared, width):
+    found = compared.listing("text", notes=True)
+    lines = render(found.parts, found.notes, "text", width=width).splitlines()
     assert max(map(cell_len, lines)) <= width
     for text in ("82.0", "[80.0, 84.0]", "19.8", "[18.4, 21.2]", "50.0", "[20.0, 80.0]", "+62.2"):
         assert text in " ".join(lines)
     below = " ".join(line.strip() for line in lines)
-    assert all(note[:30] in below for note in notes(found))
+    assert all(note[:30] in below for note in notes(compared))
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_the_command_prints_for_people_on_a_terminal_and_markdown_elsewhere(study, terminal):
+def test_the_command_prints_for_people_on_a_terminal(study):
     words = [sys.executable, "-m", "tfstudy", "table", "study", "--results", str(study.parent)]
-    environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
-    reader, writer = pty.openpty() if terminal else os.pipe()
-    subprocess.run(words, stdout=writer, check=True, env=environment)
+    reader, writer = pty.openpty()
+    subprocess.run(words, stdout=writer, check=True, env=os.environ | {"COLUMNS": "80", "TERM": "xterm"})
     os.close(writer)
     text = os.read(reader, 1_000_000).decode()
     os.close(reader)
-    assert ("| architecture |" in text) != terminal
-    assert "82.0 [80.0, 84.0]" in text
+    assert "| architecture |" not in text
+    assert "82.0 a [80.0, 84.0]" in re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
 # In Python
@@ -240,12 +195,10 @@ def _results(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("_results")
 def test_the_table_is_what_the_command_prints(capsys):
-    table = tfstudy.table(baseline="lstm", columns=["arch", "n", "result"])
-    for name, text in (("md", table.render("md")), ("html", table._repr_html_()), ("text", repr(table))):
-        assert command("table", "--baseline", "lstm", "--columns", "arch,n,result", "--format", name) == 0
+    table = tfstudy.table(baseline="lstm")
+    for name, text in (("", table.render("md")), ("html", table._repr_html_()), ("text", repr(table))):
+        assert command("table", "--baseline", "lstm", "--format", name) == 0
         assert capsys.readouterr().out == text
-    assert r"\caption{The caption}" in table.render("tex", caption="The caption")
-    assert table.notes
     assert list(table.frame["arch"]) == ["cnn", "lstm", "transformer"]
     assert len(table) == 3
     with pytest.raises(UserError, match="did you mean 'tex'"):

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import strategies as st
 
+from tfstudy.tasks.corpus import FilesConfig
 from tfstudy.tasks.reading import read_pairs
 from tfstudy.tasks.translation.task import Translation
-
-EN_DE, NONE = ("en", "de"), ("", "")
 
 
 class Sentences(NamedTuple):
@@ -38,12 +37,11 @@ def jsonl(pairs, form):
 FORMS = {
     "tsv": lambda name, pairs: {f"{name}.tsv": tsv(pairs)},
     "header": lambda name, pairs: {f"{name}.tsv": "Source\tTarget\n" + tsv(pairs)},
-    "no last line end": lambda name, pairs: {f"{name}.tsv": tsv(pairs).removesuffix("\n")},
-    "carriage returns": lambda name, pairs: {f"{name}.tsv": tsv(pairs).replace("\n", "\r\n")},
-    "byte order mark": lambda name, pairs: {f"{name}.tsv": "\ufeff" + tsv(pairs)},
+    "of Windows": lambda name, pairs: {f"{name}.tsv": "\ufeff" + tsv(pairs)[:-1].replace("\n", "\r\n")},
     "tsv.gz": lambda name, pairs: {f"{name}.tsv.gz": tsv(pairs)},
     "source and target": lambda name, pairs: {f"{name}.jsonl": jsonl(pairs, Sentences._asdict)},
     "codes": lambda name, pairs: {f"{name}.jsonl": jsonl(pairs, lambda p: {"id": 1, "de": p.target, "en": p.source})},
+    "header of codes": lambda name, pairs: {f"{name}.tsv": "en\tde\n" + tsv(pairs)},
     "translation": lambda name, pairs: {
         f"{name}.jsonl.gz": jsonl(pairs, lambda p: {"translation": {"en": p.source, "de": p.target}, "id": "7"})
     },
@@ -90,15 +88,14 @@ def translation(root="", **config):
     return Translation(Translation.Config(**({"split": "corpus", "root": str(root)} if root else {}) | config))
 
 
-def read(root="", languages=EN_DE, **config):
-    """What the task reads of a folder, or of the hub."""
-    names = dict(zip(("source_language", "target_language"), languages, strict=True))
-    return read_pairs(Translation.Config(split="corpus", root=str(root), **names, **config), languages)
+def read(root="", **config):
+    """What a task reads of a folder, or of the hub."""
+    return read_pairs(FilesConfig(split="corpus", root=str(root), **config))
 
 
-def read_splits(root="", languages=EN_DE, **config):
+def read_splits(root="", **config):
     """The pairs of each split of a folder, or of the hub."""
-    splits = read(root, languages, **config).splits
+    splits = read(root, **config).splits
     return {name: [*map(Sentences, split.sources, split.targets)] for name, split in splits.items()}
 
 
@@ -129,8 +126,8 @@ def embedded():
 @pytest.fixture
 def few(monkeypatch):
     """Small held-out splits of the embedded pair, which take most of its time."""
-    monkeypatch.setattr("tfstudy.tasks.translation.text.EVAL_PAIRS", {"validation": 30, "test": 100})
-    monkeypatch.setattr("tfstudy.tasks.translation.text.CONSTRUCTION_PAIRS", 10)
+    monkeypatch.setattr("tfstudy.tasks.translation.task.EVAL_PAIRS", {"validation": 30, "test": 100})
+    monkeypatch.setattr("tfstudy.tasks.translation.task.CONSTRUCTION_PAIRS", 10)
 
 
 def sources(task, split="train"):

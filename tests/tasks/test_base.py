@@ -1,6 +1,5 @@
 """The task contract: finding tasks, overlap, hashes, checksums, fingerprints and scores."""
 
-import hashlib
 import math
 import sys
 from collections import Counter
@@ -17,13 +16,10 @@ from tfstudy.tasks.base import (
     Example,
     Splits,
     Task,
-    as_lines,
-    checksum,
     fingerprint,
     hold_out,
     overlap,
     overlap_warning,
-    stable_hash,
 )
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy, wilson
 
@@ -93,11 +89,6 @@ def test_overlap_counts_held_out_sources_that_occur_in_train_and_warns_of_them()
     assert overlap_warning(toy(), overlap(toy())) == ""
 
 
-def test_a_hash_is_the_same_on_every_machine():
-    digest = hashlib.sha256(b"validation\t0\tjump twice").digest()
-    assert stable_hash("validation", 0, ("jump", "twice")) == int.from_bytes(digest[:8], "big") == 12744994395943979143
-
-
 EXAMPLES = st.lists(st.integers(0, 30).map(lambda n: example(f"word {n}", "x")), max_size=40)
 FRACTION = st.floats(0, 0.5)
 
@@ -118,11 +109,6 @@ def test_holding_out_takes_about_the_fraction_and_another_seed_takes_others():
     first, second = (hold_out(train, 0.1, seed)[1] for seed in (0, 1))
     assert abs(len(first) / 5000 - 0.1) < 0.02
     assert first != second
-
-
-def test_a_checksum_is_the_sha256_of_the_sorted_lines():
-    assert as_lines([A, D]) == ["a aa\tA ä", "d dd\tD ä"]
-    assert checksum([B, A, B]) == hashlib.sha256("a aa\tA ä\nb bb\tB ä\nb bb\tB ä".encode()).hexdigest()
 
 
 def test_a_fingerprint_changes_with_any_content_order_name_or_role_of_a_split(monkeypatch):

@@ -17,8 +17,8 @@ from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import fingerprint, overlap
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation import task as task_module
-from tfstudy.tasks.translation.task import Translation, learn, overview
-from tfstudy.tasks.translation.text import FAULTS, faults, pair_of
+from tfstudy.tasks.translation.subwords import learn
+from tfstudy.tasks.translation.task import FAULTS, Pair, Translation, faults
 
 # The embedded languages
 
@@ -92,8 +92,7 @@ def test_training_pairs_that_leak_are_dropped_counted_and_announced(tmp_path):
     task = translation(root)
     assert sorted(sources(task)) == ["a", "e"]
     assert task.notes()["left_out"] == {"overlap": 2, "overlap_target": 1, "length": 0, "subwords": 0}
-    [left_out] = task.remarks()
-    assert left_out.endswith(
+    assert task.remarks()[1].endswith(
         "train: 2 with a source that is also in another split, 1 with a target that is also in another split"
     )
     assert overlap(task) == {"validation": 0, "test": 0}
@@ -117,10 +116,9 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
     assert FAULTY.keys() == FAULTS.keys()
     good = [("a dog", "mbwa"), ("a dog", "hao"), ("a b c d e f g h i", "x"), ("a cat", "paka")]
     pairs = [Sentences(*p) for p in [*good, *FAULTY.values(), ("", "")]]
-    found = [names for names in faults([pair_of(*p) for p in pairs]) if names]
-    assert found == [[name] for name in FAULTS] + [["empty_side"]]
+    assert [name for name in faults([Pair(*p, {}) for p in pairs]) if name] == [*FAULTS, "empty_side"]
     japanese = [Sentences("Congratulations!", "おめでとうございます"), Sentences("x", "彼は犬が大好きなんです。" * 2)]
-    assert list(faults([pair_of(*p) for p in japanese])) == [[], ["length_ratio"]], "two characters are a word"
+    assert list(faults([Pair(*p, {}) for p in japanese])) == ["", "length_ratio"], "two characters are a word"
     test = [("the new dog", "mbwa mpya"), ("CNN 7", "CNN 7"), ("an " * 10, "kiti")]
     root = columns(tmp_path, train=pairs, test=test)
     message = r"train\.tsv:5: the target is empty \(2 of 9 pairs of train .*; data\.clean=true leaves them out\)"
@@ -131,15 +129,9 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
     assert [*zip(sources(task, "test"), targets(task, "test"), strict=True)] == test
     none = {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 0}
     assert task.notes()["left_out"] == {**dict.fromkeys(FAULTS, 1), "empty_side": 2, **none}
-    lines = {"empty_side": [5, 9], "length_ratio": [6], "identical_sides": [7], "duplicate": [8]}
-    assert task.notes()["faulty"]["train"] == lines == overview(root)["faulty"]["train"]
-    first = "2 with an empty side (first in line 5), 1 with an extreme length ratio (first in line 6)"
-    assert overview(root)["about"].startswith(f"15 target tokens in train: preset small; train: {first}, 1 with")
     twice = translation(columns(tmp_path / "twice", train=[*good, good[0]], test=[("x y", "z")]))
-    [remark] = twice.remarks()
-    assert remark == (
-        "faults in all train pairs of the corpus: 1 that occurred before (first in line 5); "
-        "data.clean=true leaves them out"
+    assert twice.remarks()[1] == (
+        "faults in the train pairs of the corpus: 1 that occurred before; data.clean=true leaves them out"
     )
     root = columns(tmp_path, train=good, test=[*test, ("", "b")])
     with pytest.raises(UserError, match=r"test\.tsv:4: the source is empty \(1 of 4 pairs of test .*only train pairs"):
@@ -148,29 +140,15 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
 
 def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path, monkeypatch):
     monkeypatch.setattr(task_module, "MAX_SUBWORDS", 6)
-    monkeypatch.setattr(task_module, "MAX_EVALUATED", 96)
     root = columns(tmp_path, train=[("a", "b"), ("abcdefgh", "b"), ("a", "bcdefgh")], test=[("bcdefghi", "cdefghi")])
     task = translation(root, subword_vocab_size=256)
     assert (sources(task), len(task.examples("test"))) == (["a"], 1)
     assert task.notes()["left_out"] == {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 2}
-    assert task.fitting_preset() == (2, "small")
-    for train, test, message in (
-        ("a" * 9, "c", r"no train pair is left: all have more than 6 subwords"),
-        ("a", "a" * 200, r"^test: a source has 201 subwords, of which at most 96 can be translated"),
-    ):
-        with pytest.raises(UserError, match=message):
-            translation(columns(tmp_path, train=[(train, "b")], test=[(test, "c")]), subword_vocab_size=256)
-
-
-def test_a_preset_for_another_amount_of_text_warns(root, embedded, monkeypatch):
-    task = translation(root)
-    tokens = task.fitting_preset()[0]
-    assert task.preset_warning("small") == task.preset_warning("of my own") == ""
-    monkeypatch.setattr(task_module, "PRESETS", ((tokens - 1, "small"), (tokens, "medium")))
-    assert [task.fitting_preset()[1], embedded.fitting_preset()[1]] == ["medium", "default"]
-    assert task.preset_warning("default") == (
-        f"WARNING: train has {tokens:,} target tokens, for which preset medium is meant, not default"
-    )
+    assert task.remarks()[0] == "train has 2 target tokens, for which --preset small is meant"
+    monkeypatch.setattr(task_module, "PRESETS", ((1, "small"), (2, "medium")))
+    assert "--preset medium" in task.remarks()[0]
+    with pytest.raises(UserError, match=r"no train pair is left: all have more than 6 subwords"):
+        translation(columns(tmp_path, train=[("a" * 9, "b")], test=[("a", "c")]), subword_vocab_size=256)
 
 
 def test_a_corpus_has_tests_of_length_that_do_not_depend_on_the_subset(root):

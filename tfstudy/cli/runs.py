@@ -8,7 +8,7 @@ import typer
 from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
 from tfstudy.cli.output import announce, listing_format, print_json, print_listing, progress_on_stderr
-from tfstudy.errors import UserError, one_of, path_of, quoted
+from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
     from tfstudy.config.schema import RunConfig
@@ -91,9 +91,9 @@ def config_(
 @app.command("list")
 def list_(
     what: Annotated[
-        str, opt.argument("KIND", "tasks, splits, architectures, instruments, presets, grids, runs or corpora.")
+        str, opt.argument("KIND", "tasks, splits, architectures, instruments, presets, grids or runs.")
     ] = "",
-    of: Annotated[str, opt.argument("OF", "Task (tasks, splits, presets), study (runs), folder (corpora).")] = "",
+    of: Annotated[str, opt.argument("OF", "Task (tasks, splits, presets), study (runs).")] = "",
     format_: opt.Format = "text",
     results: opt.Results = opt.RESULTS,
 ) -> None:
@@ -108,8 +108,6 @@ def list_(
     if what == "runs":
         root = opt.existing_results(results)
         place = find_study(root, of) if of else root
-    elif what == "corpora":
-        place = path_of(of or ".", "corpora")
     print_listing(listing(what, place), format_)
 
 

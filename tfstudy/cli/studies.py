@@ -1,6 +1,5 @@
 """The commands that show a study: its progress, table, plots, claims, report, and a check against a saved table."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -32,14 +31,11 @@ def table(
     by: Annotated[str, opt.option(metavar="TAG", help="A row for each value of a tag, such as length.")] = "",
     metric: opt.Metric = "",
     baseline: opt.Baseline = "",
-    columns: Annotated[str, opt.option(metavar="NAME,...", help="A row for each test set: arch,n,result,seeds.")] = "",
     runs: Annotated[bool, opt.option("--runs", help="Each run and test set with its settings: csv or json.")] = False,
     notes: Annotated[bool, opt.option("--notes", help="All notes on how the numbers were obtained.")] = False,
     format_: Annotated[
         str, opt.option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
     ] = "",
-    caption: Annotated[str, opt.option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
-    label: Annotated[str, opt.option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
     results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Print the results of a study as a table.
@@ -47,27 +43,21 @@ def table(
     A row for each condition, a column for each test set: the mean over seeds with its interval, letters that say which
     conditions differ, and published results.
     """
-    from tfstudy.report.render import Terminal
-    from tfstudy.report.tables import FORMATS, print_table, read_table, to_text
-    from tfstudy.runs.find import study_folder
+    from tfstudy.report import tables
 
     if runs:
         from tfstudy.report.lists import each_run
 
-        if any((by, metric, baseline, columns, notes, caption, label)):
+        if any((by, metric, baseline, notes)):
             raise UserError("--runs has all metrics and settings of each run; only --format and --results go with it")
         print(each_run(study, results, one_of("format", format_ or "csv", ("csv", "json"))), end="")
         return
-    name = document_format(format_, FORMATS)
-    if (caption or label) and name != "tex":
-        raise UserError(f"--caption and --label need --format tex, not {name}")
-    if columns and name in ("csv", "json"):
-        raise UserError(f"--columns does not apply to --format {name}, which has all values")
-    found = read_table(study_folder(study, results), by, metric, baseline, columns)
-    if name == "text" and sys.stdout.isatty():
-        print_table(found, Terminal(), notes)
+    name = document_format(format_, tables.FORMATS)
+    found = tables.table(study, by=by, metric=metric, baseline=baseline, results=results)
+    if name == "text":
+        print_listing(found.listing(name, notes), name)
     else:
-        print(to_text(found, name, caption, label, notes), end="")
+        print(found.render(name, notes), end="")
 
 
 @app.command()

@@ -39,6 +39,10 @@ RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tu
     "data.shared_subwords": True,
     "data.subset_seed": 0,
     "data.subword_pairs": 0,
+    "data.source_language": "",
+    "data.scratchpad": False,  # of generated tasks, and the next
+    "data.curriculum": 0,
+    "data.index_hints": 0,  # of copying
     "model.activation_dropout": None,  # of the Transformer
     "model.attention": ("full", True),  # of the Transformer, and of the CNN
     "model.attention_window": 0,

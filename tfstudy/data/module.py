@@ -1,7 +1,6 @@
 """TaskData: any task as a LightningDataModule."""
 
 import copy
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -36,11 +35,10 @@ class TaskData(LightningDataModule):
     Vocabularies are those of the train split. The train and validation splits are tensors, which move to the device as
     a whole; targets end with EOS unless `target_eos` is False. A `Batch` for each step follows from `seed` alone (see
     `Batches` for `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). By default an epoch is one pass
-    over the train split. A task may have other train examples for every pass (`Task.redrawn`); `steps` is the number of
-    batches of all of training, which tells the task how far it is. `micro_batches` is the maximum number of
-    micro-batches per batch; 0 is 2 on CPU, where padding costs most, and 1 elsewhere, where the number of kernels does.
-    With 0 on CPU, a batch with little work for a model of `parameters` parameters (0: unknown) is only divided into
-    rectangles. Validation batches are of similar length.
+    over the train split. A task may have other train examples for every pass (`Task.redrawn`). `micro_batches` is the
+    maximum number of micro-batches per batch; 0 is 2 on CPU, where padding costs most, and 1 elsewhere, where the
+    number of kernels does. With 0 on CPU, a batch with little work for a model of `parameters` parameters (0: unknown)
+    is only divided into rectangles. Validation batches are of similar length.
     """
 
     def __init__(
@@ -54,7 +52,6 @@ class TaskData(LightningDataModule):
         resampled_examples: int = 0,
         target_eos: bool = True,
         parameters: int = 0,
-        steps: int = 0,
     ) -> None:
         super().__init__()
         self.task, self.encoder = task, TaskEncoder(task)
@@ -65,7 +62,7 @@ class TaskData(LightningDataModule):
         self._division = batch_size, batch_tokens, batching, seed, resampled_examples
         self.batches = Batches(train, *self._division)
         self.batches_per_epoch = len(self.batches)
-        self._seed, self._steps, self._target_eos, self._pass = seed, steps, target_eos, -1
+        self._seed, self._target_eos, self._pass = seed, target_eos, -1
         self._micro_batches, self._parameters = micro_batches, parameters
         self.only_rows = False  # whether batches for training are the numbers of their rows, as graphed steps take them
 
@@ -101,9 +98,8 @@ class TaskData(LightningDataModule):
 
     def _redraw(self, train: str, number: int) -> None:
         """Replace the train split by that of pass `number`, which has as many batches."""
-        device, progress = self.encoded[train].source.device, number * len(self.batches) / (self._steps or math.inf)
-        drawn = self.encoder.encode(self.task.redrawn(number, self._seed, progress), self._target_eos)
-        self.encoded = self.encoded | {train: drawn.to(device)}
+        drawn = self.encoder.encode(self.task.redrawn(number, self._seed), self._target_eos)
+        self.encoded = self.encoded | {train: drawn.to(self.encoded[train].source.device)}
         self.batches, self._pass = Batches(drawn, *self._division), number
 
     def val_dataloader(self) -> Loader | list[Loader]:

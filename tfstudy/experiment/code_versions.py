@@ -9,9 +9,9 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.runs.schema import Environment
 
 
-def declared_versions(task: str, arch: str, split: str) -> dict[str, int]:
-    """Return the versions that the code declares for a split scheme and an architecture; `UserError` if unknown."""
-    task_version, model_version = _named_versions(task, arch, split)
+def declared_versions(task: str, arch: str) -> dict[str, int]:
+    """Return the versions that the code declares for a task and an architecture; `UserError` if unknown."""
+    task_version, model_version = _named_versions(task, arch)
     return {
         "task": task_version,
         "model": model_version,
@@ -21,8 +21,8 @@ def declared_versions(task: str, arch: str, split: str) -> dict[str, int]:
 
 
 @cache  # a table asks for each of its runs
-def _named_versions(task: str, arch: str, split: str) -> tuple[int, int]:
-    return tasks.find(task).version_of(split), models.declared(arch, "version", 1)
+def _named_versions(task: str, arch: str) -> tuple[int, int]:
+    return tasks.find(task).version, models.declared(arch, "version", 1)
 
 
 def version_changes(recorded: Mapping[str, int], declared: Mapping[str, int]) -> list[str]:
@@ -40,8 +40,7 @@ def outdated_because(environments: Sequence[Environment], task: str, arch: str) 
         return []
     entry = environments[-1]
     try:
-        split = entry.settings.get("data", {}).get("split", "")  # empty for the default of the task
-        return version_changes(entry.code_versions, declared_versions(task, arch, split))
+        return version_changes(entry.code_versions, declared_versions(task, arch))
     except UserError as error:  # the task or the architecture no longer exists
         return [] if missing_plugin(environments, task, arch) else [str(error)]
 
@@ -49,7 +48,7 @@ def outdated_because(environments: Sequence[Environment], task: str, arch: str) 
 def missing_plugin(environments: Iterable[Environment], task: str, arch: str) -> str:
     """Return which plug-in the run used that is not there now, as a message; empty if there is none."""
     with suppress(UserError):  # asked first, because it is cached
-        declared_versions(task, arch, "")
+        declared_versions(task, arch)
         return ""
     recorded = {name for entry in environments for name in entry.syntax_trees}
     for kind, name, names in (("task", task, tasks.names), ("architecture", arch, models.names)):

@@ -164,7 +164,7 @@ def prepare(config: RunConfig) -> Prepared:
     check_examples(config.task, task)
     shape, data = DataShape.of(task), TaskEncoder(task)
     check(config, shape)
-    versions = declared_versions(config.task, config.arch, config.data.split)
+    versions = declared_versions(config.task, config.arch)
     identity = identify(config, fingerprint(task), versions)
     return _with_model(config, task, data, shape, identity)
 

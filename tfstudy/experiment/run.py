@@ -80,7 +80,6 @@ def run(
             report(f"preset {options.preset}: {about}")
         shared = overlap(prepared.task)
         warnings = (*unknown_warnings(prepared.task), overlap_warning(prepared.task, shared))
-        warnings = (*warnings, prepared.task.preset_warning(options.preset))
         for line in filter(None, (*prepared.task.remarks(), *warnings)):
             report(line)
             folder.log(line)

@@ -40,8 +40,8 @@ def training_data(prepared: Prepared) -> TaskData:
     task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
     micro_batches = 1 if train.compile else train.micro_batches
     limits = (train.batch_size, train.batch_tokens, train.batching)
-    size, batches = parameter_count(prepared.model), train.steps * train.accumulate_grad_batches
-    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, size, batches)
+    size = parameter_count(prepared.model)
+    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, size)
 
 
 def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Report = print) -> Trained:

@@ -117,7 +117,7 @@ def plan(
         except UserError as error:
             errors[str(error)] = None
             continue
-        versions = declared_versions(config.task, config.arch, config.data.split)
+        versions = declared_versions(config.task, config.arch)
         identity = identify(config, data[key][1], versions)
         planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity, parameters))
     if errors:

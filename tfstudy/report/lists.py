@@ -80,14 +80,6 @@ def runs_list(folder: Path) -> Rows:
     return rows
 
 
-def _corpora(folder: Path) -> Rows:
-    from tfstudy.tasks.reading import corpora
-    from tfstudy.tasks.translation.task import overview
-
-    found = corpora(folder).items()
-    return [{"name": path.resolve().name, **overview(str(path)), "files": files} for path, files in found]
-
-
 LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what the second word names, and what they are
     "tasks": (_tasks, "TASK", "every task, or one with splits and examples"),
     "splits": (
@@ -108,7 +100,6 @@ LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what t
         "", "the grids of configs/grids/",
     ),
     "runs": (runs_list, "STUDY", "the runs of a study, or all runs"),
-    "corpora": (_corpora, "FOLDER", "the corpora for translation in a folder"),
 }  # fmt: skip
 
 

@@ -40,19 +40,9 @@ def number(value: float, sign: str = "") -> str:
     return "" if math.isnan(value) else f"{shown + 0.0:{sign}.1f}".replace("-", MINUS)
 
 
-def signed(value: float) -> str:
-    """Return `+1.2`, with a minus sign below 0."""
-    return number(value, "+")
-
-
 def ends(low: float, high: float, sign: str = "") -> str:
     """Return `[35.0, 47.1]`; empty for nan."""
     return "" if math.isnan(low) else f"[{number(low, sign)}, {number(high, sign)}]"
-
-
-def with_interval(mean: float, low: float, high: float, sign: str = "") -> str:
-    """Return `41.2 [35.0, 47.1]`, without the interval if it is nan; empty if the mean is."""
-    return "" if math.isnan(mean) else f"{number(mean, sign)} {ends(low, high, sign)}".rstrip()
 
 
 def significant(value: float, sign: str = "") -> str:

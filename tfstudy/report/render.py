@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.align import Align
@@ -20,7 +20,7 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tfstudy.errors import UserError, one_of, printable
+from tfstudy.errors import one_of, printable
 from tfstudy.report.markup import (
     FORMATS,
     MINUS,
@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAP = 2  # spaces between columns
-NARROWEST = 5  # characters of a column on a terminal
 UNLIMITED = 100_000  # characters of a line where output is not a terminal
 NUMBER = re.compile(rf"[{MINUS}+<>=-]*\d[\d.,]*(e[+-]?\d+)?( %)?( \[.*\])?|none|nan|\.|")  # as numbers are written
 STYLES = {FINISHED: "green", DIVERGED: "yellow", FAILED: "red", INTERRUPTED: "yellow", RUNNING: "cyan", PENDING: "dim"}
-NEEDS = "% needs \\usepackage{booktabs,adjustbox}"
-LETTERS = re.compile(r"[^\x00-\u017f\u2010-\u2026]")  # letters that pdflatex does not print without packages
+NEEDS = "% needs \\usepackage{booktabs,adjustbox}; for Greek, Chinese and others XeLaTeX or LuaLaTeX, and a font"
 
 
 class Written(str):
@@ -52,25 +50,14 @@ class Written(str):
 class Cells(NamedTuple):
     """A table as texts, and how it may be laid out."""
 
-    frame: Mapping[str, Sequence[str]]  # the texts of each column, by key
-    heads: Mapping[str, str] = {}  # as printed, by key (the key)
+    frame: Mapping[str, Sequence[str]]  # the texts of each column, by its head
     title: str = ""
     left: Collection[str] | None = None  # columns that are aligned to the left (those that are not numbers)
     bold: Mapping[str, Sequence[bool]] = {}  # columns, and in which rows each is bold
     styles: Mapping[str, str] = {}  # on a terminal: of cells with these texts, such as the states of runs
-    breaks: frozenset[int] = frozenset()  # rows before which LaTeX leaves a space
     folded: frozenset[str] = frozenset()  # columns whose cells a terminal may fold between words
     names: int = 1  # columns that name a row, at the left: repeated where a table is continued below
     headless: bool = False  # without heads on a terminal
-
-    def head(self, key: str) -> str:
-        """Return the head of a column as printed."""
-        return self.heads.get(key, key)
-
-    @property
-    def width(self) -> int:
-        """The characters that it takes on a terminal, with heads folded between words."""
-        return joined_width(_spans(self, key)[1] for key in self.frame)
 
     def is_left(self, key: str) -> bool:
         """Whether a column is aligned to the left."""
@@ -105,22 +92,18 @@ def render(
     parts: Sequence[Part],
     notes: Sequence[str],
     format: str,
-    caption: str = "",
-    label: str = "",
-    below: str = "",
     values: Callable[[], Any] = dict,
     width: int | None = None,
 ) -> str:
     """Return tables, lines and notes in one of `FORMATS`; `text` is for a terminal, at most `width` characters wide.
 
-    LaTeX has the notes as comments; with a caption or a label it is a `table`, with the text `below` it. JSON is
-    what `values` returns. `UserError` for an unknown format, and for a label that LaTeX can't read.
+    LaTeX has lines and notes as comments; JSON is what `values` returns. `UserError` for an unknown format.
     """
     one_of("format", format, FORMATS)
     if format == "json":
         return json_text(values())
     if format == "csv":
-        tables = (_frame(part, part.frame) for part in parts if isinstance(part, Cells))
+        tables = (_frame(part.frame) for part in parts if isinstance(part, Cells))
         return "\n".join(csv_text(frame.map(lambda text: " ".join(text.split()))) for frame in tables)
     if format == "md":
         blocks = [_markdown(part) if isinstance(part, Cells) else without_links(str(part)) for part in parts]
@@ -130,7 +113,7 @@ def render(
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
         return f"{''.join(blocks)}<ul>{items}</ul>\n"
     if format == "tex":
-        return _latex(parts, notes, caption, label, below)
+        return _latex(parts, notes)
     out = io.StringIO()
     options: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": None}
     show(parts, notes, Terminal(file=out, width=width or text_width(), **options))
@@ -139,63 +122,40 @@ def render(
 
 def _markdown(cells: Cells) -> str:
     texts = cells.texts("**{}**", without_links)
-    table = markdown_table([cells.head(key) for key in texts], zip(*texts.values(), strict=True))
+    table = markdown_table(list(texts), zip(*texts.values(), strict=True))
     return f"{without_links(cells.title)}\n\n{table}" if cells.title else table
 
 
 def _html(cells: Cells) -> str:
     title = f"<p>{html.escape(cells.title)}</p>\n" if cells.title else ""
-    frame = _frame(cells, cells.texts("<strong>{}</strong>", html.escape), html.escape)
+    frame = _frame(cells.texts("<strong>{}</strong>", html.escape), html.escape)
     return title + frame.style.hide(axis="index").to_html(exclude_styles=True)
 
 
-def _frame(cells: Cells, texts: Mapping[str, Sequence[str]], head: Callable[[str], str] = str) -> "pd.DataFrame":
-    """Return a frame of these texts, with its heads as printed."""
+def _frame(texts: Mapping[str, Sequence[str]], head: Callable[[str], str] = str) -> "pd.DataFrame":
     import pandas as pd
 
-    return pd.DataFrame(texts).set_axis([head(cells.head(key)) for key in texts], axis=1)
+    return pd.DataFrame(texts).set_axis([head(key) for key in texts], axis=1)
 
 
-def _latex(parts: Sequence[Part], notes: Sequence[str], caption: str, label: str, below: str) -> str:
-    """Return a `tabular` for each table, no wider than the page; with a caption or a label all in one `table`."""
-    if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
-        raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
-    if label and not caption:
-        raise UserError("--label needs --caption: without one LaTeX refers to the section")
-    tables = [part for part in parts if isinstance(part, Cells)]
-    single = [cells.title for cells in tables if len(parts) == 1 and cells.title]  # below the table, or a comment
-    written = []
-    for cells in tables:
-        texts = cells.texts(r"\textbf{{{}}}", escape_latex)
-        first = next(iter(texts))
-        spaced = enumerate(map(protected, texts[first]))
-        texts[first] = [("\\addlinespace\n" if number in cells.breaks else "") + text for number, text in spaced]
+def _latex(parts: Sequence[Part], notes: Sequence[str]) -> str:
+    """Return a `tabular` for each table, no wider than the page."""
+    tables = []
+    for cells in (part for part in parts if isinstance(part, Cells)):
+        texts = cells.texts(r"\textbf{{{}}}", _latex_cell)
         sides = "".join("l" if cells.is_left(key) else "r" for key in texts)
-        frame = _frame(cells, texts, lambda head: protected(escape_latex(head)))
+        frame = _frame(texts, _latex_cell)
         table = frame.style.hide(axis="index").to_latex(column_format=sides, hrules=True)
-        table = f"\\begin{{adjustbox}}{{max width=\\textwidth}}\n{table}\\end{{adjustbox}}\n"
-        title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if len(parts) > 1 and cells.title else ""
-        written.append(title + table)
-    text = "\\par\\medskip\n".join(written)
-    if caption or label:
-        head = rf"\caption{{{escape_latex(caption)}}}" * bool(caption) + rf"\label{{{label}}}" * bool(label)
-        foot = rf"\par\smallskip{{\footnotesize {escape_latex('. '.join([*single, below]))}.\par}}"
-        text = "\n".join([r"\begin{table}", r"\centering", head, text + foot, r"\end{table}", ""])
-    lines = [*(str(part) for part in parts if not isinstance(part, Cells)), *single, *notes]
-    comments = [NEEDS, *_engine(text), *(f"% {' '.join(line.split())}" for line in lines)]
-    return "\n".join([*comments, text])
+        title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if cells.title else ""
+        tables.append(f"{title}\\begin{{adjustbox}}{{max width=\\textwidth}}\n{table}\\end{{adjustbox}}\n")
+    text = "\\par\\medskip\n".join(tables)
+    lines = [*(str(part) for part in parts if not isinstance(part, Cells)), *notes]
+    return "\n".join([NEEDS, *(f"% {' '.join(line.split())}" for line in lines), text])
 
 
-def _engine(text: str) -> list[str]:
-    """Return a comment if pdflatex can't print all letters, such as those of Greek and Chinese."""
-    letters = sorted(set(LETTERS.findall(text)))
-    shown = " ".join(letters[:10]) + (" ..." if len(letters) > 10 else "")
-    return [f"% needs XeLaTeX or LuaLaTeX, and a font that has {shown}"] if letters else []
-
-
-def protected(cell: str) -> str:
-    """Return the first cell of a row so that LaTeX does not read it as an option of the row before."""
-    return f"{{}}{cell}" if cell.startswith(("[", "*")) else cell
+def _latex_cell(text: str) -> str:
+    """Return a text so that LaTeX does not read it as an option of the row before."""
+    return "{}" * text.startswith(("[", "*")) + escape_latex(text)
 
 
 # For a terminal
@@ -225,7 +185,7 @@ def text_width() -> int:
 
 
 def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
-    """Print tables, lines and notes."""
+    """Print tables, lines and notes; a table that is too wide is continued below, with the names of its rows."""
     for number, part in enumerate(parts):
         if not isinstance(part, Cells):
             console.print(part, soft_wrap=" " not in str(part))  # a path, which can be copied if it is not wrapped
@@ -234,10 +194,10 @@ def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
             console.print()
         if part.title:
             console.print(Text(part.title, "bold"))
-        for piece, cells in enumerate(pieces(part, console.width)):
+        for piece, table in enumerate(_rich_tables(part, console.width)):
             if piece:
                 console.print()
-            console.print(_rich_table(cells, console.width))
+            console.print(table)
     if notes and parts:
         console.print()
     for text in notes:
@@ -246,71 +206,48 @@ def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
         console.print(note)
 
 
-def pieces(cells: Cells, width: int) -> Iterable[Cells]:
-    """Yield a table as tables of at most a width: its first columns, then the next ones with the names of the rows.
-
-    A list without heads stays whole, and its cells are folded.
-    """
-    if cells.headless:
-        yield cells
-        return
-    names, others = list(cells.frame)[: cells.names], list(cells.frame)[cells.names :]
-    while names:
-        taken = others[:1]
-        while len(taken) < len(others):
-            keys = [*names, *others[: len(taken) + 1]]
-            if joined_width(_spans(cells, key)[2] for key in keys) > width:
-                break
-            taken = others[: len(taken) + 1]
-        yield cells._replace(frame={key: cells.frame[key] for key in (*names, *taken)})
-        others = others[len(taken) :]
-        if not others:
-            return
-
-
-def _rich_table(cells: Cells, width: int) -> RichTable:
-    """Return a table of at most a width: heads are folded first, then the cells of its `folded` columns, then all."""
+def _rich_tables(cells: Cells, width: int) -> Iterator[RichTable]:
+    """Yield tables of at most a width: the first columns, then the next ones; a list without heads stays whole."""
+    flat = {key: [text.replace("\n", " ") for text in own] for key, own in cells.frame.items()}
+    if not cells.headless and _joined(_spans(cells._replace(frame=flat), key)[1] for key in flat) <= width:
+        cells = cells._replace(frame=flat)  # what may stand in two lines needs only one
     spans = {key: _spans(cells, key) for key in cells.frame}
-    whole = joined_width(own[0] for own in spans.values()) <= width
-    widths = {key: own[0 if whole else 1] for key, own in spans.items()}
-    while joined_width(widths.values()) > width:
-        wide = [key for key in widths if widths[key] > spans[key][2]] or [k for k in widths if widths[k] > NARROWEST]
-        if not wide:
-            break
-        widths[max(wide, key=lambda key: widths[key])] -= 1
-    table = plain_table(show_header=not cells.headless)
-    for key, own in widths.items():
+    names = list(cells.frame)[: None if cells.headless else cells.names]
+    others = list(cells.frame)[len(names) :]
+    while names:
+        count = 1
+        while count < len(others) and _joined(spans[key][1] for key in (*names, *others[: count + 1])) <= width:
+            count += 1
+        shown, others = [*names, *others[:count]], others[count:]
+        folded_heads = _joined(spans[key][0] for key in shown) > width
+        yield _rich_table(cells, {key: None if key in cells.folded else spans[key][folded_heads] for key in shown})
+        names = names if others else []
+
+
+def _rich_table(cells: Cells, widths: Mapping[str, int | None]) -> RichTable:
+    """Return a table with columns of these widths; rich folds the others."""
+    table = RichTable(
+        box=None, pad_edge=False, padding=(0, GAP, 0, 0), collapse_padding=True, show_header=not cells.headless
+    )
+    for key, width in widths.items():
         side: Any = "left" if cells.is_left(key) else "right"
-        head = Align(Text(cells.head(key), "dim"), side, vertical="bottom")
-        table.add_column(head, width=own, justify=side, overflow="fold")
-    bold = [cells.bold.get(key, ()) for key in widths]
+        head = Align(Text(key, "dim"), side, vertical="bottom")
+        table.add_column(head, width=width, justify=side, overflow="fold", header_style="")
     for number, row in enumerate(zip(*(cells.frame[key] for key in widths), strict=True)):
-        styles = ["bold" if strong and strong[number] else "" for strong in bold]
+        styles = ["bold" if key in cells.bold and cells.bold[key][number] else "" for key in widths]
         table.add_row(*(Text(text, cells.styles.get(text, style)) for text, style in zip(row, styles, strict=True)))
     return table
 
 
-def _spans(cells: Cells, key: str) -> tuple[int, int, int]:
-    """Return the width of a column with whole heads, with heads folded between words, and with folded cells too."""
-    lines = [line for text in cells.frame[key] for line in text.split("\n")]
-    head = "" if cells.headless else cells.head(key)
-    natural, words = _longest(lines), _longest(head.split())
-    least = _longest(word for line in lines for word in line.split()) if key in cells.folded else natural
-    return max(natural, _longest(head.split("\n"))), max(natural, words), max(least, words)
+def _spans(cells: Cells, key: str) -> tuple[int, int]:
+    """Return the width of a column with its head in one line, and with head, and cells if they may be, folded."""
+    texts, head = "\n".join(cells.frame[key]), "" if cells.headless else key
+    lines = texts.split("\n")
+    least = [*(texts.split() if key in cells.folded else lines), *head.split()]
+    return max(map(cell_len, (*lines, *head.split("\n")))), max(map(cell_len, least), default=0)
 
 
-def _longest(texts: Iterable[str]) -> int:
-    return max(map(cell_len, texts), default=0)
-
-
-def joined_width(widths: Iterable[int]) -> int:
+def _joined(widths: Iterable[int]) -> int:
     """Return the width of columns side by side."""
     own = list(widths)
     return sum(own) + GAP * (len(own) - 1)
-
-
-def plain_table(**options: Any) -> RichTable:
-    """Return an empty table without lines."""
-    return RichTable(
-        box=None, pad_edge=False, padding=(0, GAP, 0, 0), collapse_padding=True, header_style="", **options
-    )

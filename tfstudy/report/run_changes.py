@@ -12,7 +12,7 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin
-from tfstudy.report.markup import MINUS, number, signed
+from tfstudy.report.markup import MINUS, number
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.environment import commit, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
@@ -73,7 +73,7 @@ def _examined(opened: Run, run: RunStatus | None, online: bool) -> tuple[str, st
     if entry.settings:
         now = flatten(settings_of(config) | {"seed": config.seed})
         found |= _differing(flatten(entry.settings), now, "its default")
-    declared = declared_versions(config.task, config.arch, config.data.split)
+    declared = declared_versions(config.task, config.arch)
     found |= _differing(entry.code_versions, declared, 1, " version")
     reason = ""
     try:
@@ -113,7 +113,7 @@ def difference(a: Path, b: Path) -> Listing:
     except UserError as error:
         why = f"not compared, because {error}"
     heads = ("metrics in percent", "A", "B", f"B {MINUS} A")
-    rows = [(name, number(x), number(y), signed(round(y - x, 1) + 0.0)) for name, x, y in metrics]
+    rows = [(name, number(x), number(y), number(round(y - x, 1) + 0.0, "+")) for name, x, y in metrics]
     table = Cells(dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))) if rows else f"metrics: {why}"
     values = {
         "differences": {key: {"a": x, "b": y} for key, (x, y) in found.items()},

@@ -55,10 +55,11 @@ def _scores(title: str, splits: Mapping[str, SplitScores], by: str, short: bool)
             rows.append({"split": f"{name}: {system}", **_texts(Slice(0, metrics))})
     own = dict.fromkeys(metric for row in rows for metric in row if metric not in ("split", "by", "n", *HEADS))
     keys = ["split", *["by"] * bool(by), "n", *HEADS, *([] if short else own)]
-    frame = {key: [row.get(key, "") for row in rows] for key in keys if any(key in row for row in rows)}
     heads = {metric: metric_name(metric) for metric in own} | HEADS | {"by": by}
+    frame = {heads.get(key, key): [row.get(key, "") for row in rows] for key in keys if any(key in row for row in rows)}
     tests = [row.get("split") in splits and splits[row["split"]].role == "test" for row in rows]
-    return Cells(frame, heads, title, ("split", "exact_match"), bold={"exact_match": tests}, names=1 + bool(by))
+    exact = HEADS["exact_match"]
+    return Cells(frame, title, ("split", exact), bold={exact: tests}, names=1 + bool(by))
 
 
 def _texts(scores: Slice) -> dict[str, str]:

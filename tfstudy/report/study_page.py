@@ -20,8 +20,7 @@ from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note, whole_scores
 from tfstudy.report.page import Block, Grid, Page, Picture, Section
 from tfstudy.report.plots import all_plots
-from tfstudy.report.tables import Table, build_table
-from tfstudy.report.wide import wide
+from tfstudy.report.tables import Table, build_table, wide
 from tfstudy.runs.schema import metric_name
 
 MAX_NAMED = 20  # runs that are left out for the same reason

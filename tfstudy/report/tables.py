@@ -1,45 +1,44 @@
-"""Tables of studies: a frame of numbers with a row for each condition and test set, then texts, then one `render`.
+"""The table of a study: a frame of numbers with a row for each condition and test set, then texts, then one `render`.
 
-Printed are tables as in a paper (`wide`), or with `columns` a row for each condition and test set.
+The texts are laid out as in a paper, in a table for each task, with a row for each condition and a column for each test
+set. A cell has the mean, its interval and its letters; published results stand in rows of their own below. With a
+baseline a second table has the differences from it. Where there are more test sets than conditions, and more than
+`MANY`, rows and columns change places.
 
-To add a column: its number in `_numbers` (if it is not in `summary.conditions`), its text in `all_texts`, its head in
-`HEADS`, and its name in `FIELDS` if JSON and CSV should have it.
+To add a number: compute it in `_numbers` (if it is not in `summary.conditions`), and name it in `FIELDS` for JSON, CSV
+and `frame`. What a cell shows is in `_of_task`.
 """
 
-import math
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels
-from tfstudy.analysis.frame import Study, read_finished_runs
-from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.published import Quotation, beside, papers
+from tfstudy.analysis.frame import DEFAULT, Study, read_finished_runs
+from tfstudy.analysis.labels import OUTDATED, Condition
+from tfstudy.analysis.published import OTHER_SETTINGS, Quotation, beside, papers
+from tfstudy.analysis.stats import ALPHA
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, swapped
+from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.report.markup import (
-    csv_text,
-    json_text,
-    number,
-    p_value,
-    plural,
-    with_interval,
-)
-from tfstudy.report.notes import Note, first_note, first_notes, sign_notes, table_notes
-from tfstudy.report.render import Cells, render, show, text_width
-from tfstudy.report.wide import aligned, quoted_texts, run_count, wide
+from tfstudy.report import markup
+from tfstudy.report.markup import MINUS, csv_text, ends, escape_latex, number, p_value, plural, short_number
+from tfstudy.report.notes import Note, shown_notes, table_notes
+from tfstudy.report.render import Cells, Listing, Written, render
 from tfstudy.runs.find import study_folder
 from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
 ORACLE = "oracle_length_exact_match"
 MEASURED = {"oracle_length": ORACLE, "over_lengths": OVER_LENGTHS, "chrf": "chrf"}  # metrics beside the main one
-ORACLE_HEAD = "oracle length, EOS forbidden"  # not: outputs stopped at the length of the target
-MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
-FORMATS = ("text", "md", "csv", "tex", "html", "json", "bib")
+FORMATS = (*markup.FORMATS, "bib")
 FIELDS = (  # of JSON and CSV
     "task", "split", "corpus", "test", "tag", "value", "arch", "preset", "settings", "metric", "n", "experiment",
     "examples", "diverged", "mean", "low", "high", "interval", "group", "best_group", "baseline", "difference",
@@ -47,69 +46,114 @@ FIELDS = (  # of JSON and CSV
     "parameters", "train_seconds", "each_seed", "published", "published_oracle_length", "published_over_lengths",
     "runs",
 )  # fmt: skip
+QUOTED = {"published": "", "published_oracle_length": ORACLE, "published_over_lengths": OVER_LENGTHS}
 FIGURE_KEYS = (
     "id", "paper", "arch", "value", "value_kind", "spread", "spread_kind", "n", "settings", "preset", "source", "place",
 )  # fmt: skip
-HEADS = {  # of the columns that may be asked for; `result` is called as the metric
-    "task": "task", "split": "split", "value": "by {tag}", "arch": "architecture", "preset": "preset", "n": "n",
-    "metric": "metric", "result": "{result}", "published": "published", "difference": "vs {baseline}", "q": "q",
-    "group": "group", "seeds": "{result} by seed", "chrf": "chrF", "oracle_length": ORACLE_HEAD,
-    "published_oracle_length": f"published, {ORACLE_HEAD}", "over_lengths": "token accuracy over lengths",
-    "published_over_lengths": "published, over lengths", "L90": "L90", "L50": "L50", "parameters": "parameters",
-    "seconds": "seconds",
-}  # fmt: skip
-QUOTED = ("published", "published_oracle_length", "published_over_lengths")
-PLACES = {"task": "task", "split": "split_label", "value": "value"}  # columns of `summary.conditions`
-LEFT = frozenset(("task", "split", "arch", "preset", "metric", "group", "seeds", *QUOTED))
+MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
+MANY = 6  # test sets in columns, where there are fewer conditions
+LABELS = ("architecture", "preset")  # heads whose texts say what they are
+SIZE = "parameters"
+Place = tuple[str, ...]
+Names = tuple[str, ...]  # what tells a row from the others: a text for each head
+Lines = Mapping[Names, Mapping[Place, Condition]]  # of each row the same condition on several test sets
 
 
-class Table(NamedTuple):
-    """The table of a study: a row for each condition, the comparisons behind them, and notes on the numbers."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """The table of a study: text in a terminal, HTML in a notebook, pandas by `frame`, other formats by `render`."""
 
-    rows: "pd.DataFrame"  # see `summary.conditions`, and below
-    pairs: "pd.DataFrame"  # see `summary.pairs`
+    rows: "pd.DataFrame"  # see `summary.conditions` and `_numbers`
+    pairs: "pd.DataFrame"  # the comparisons behind it, see `summary.pairs`
     baseline: str
-    columns: Sequence[str] = ()  # the keys of those that were asked for
-    notes: Sequence[Note] = ()
+    notes: Sequence[Note]  # how means, intervals and tests were computed, and what was left out
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The table as a pandas frame: a row for each condition and test set, with unrounded values in percent.
+
+        Columns: `task`, `split`, `test`, `arch`, `preset`, `settings`, `metric`, `n` (seeds), `mean`, `low` and
+        `high` (95 % interval), `q`, `each_seed`, `published`, `runs` (their folders) and those of `--format json`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(values(self))
+
+    def render(self, format: str = "text", notes: bool = False) -> str:
+        """Return the table as text.
+
+        Args:
+            format: `text` for a terminal, `md`, `html`, `csv`, `json`, `tex`, or `bib` for the papers it quotes.
+            notes: Whether to print all notes under it, not only those that a reader needs first.
+
+        Raises:
+            UserError: For an unknown format.
+        """
+        one_of("format", format, FORMATS)
+        if writer := {"csv": to_csv, "bib": bibliography}.get(format):
+            return writer(self)
+        found = self.listing(format, notes)
+        return render(found.parts, found.notes, format, found.values)
+
+    def listing(self, format: str, notes: bool = False) -> Listing:
+        """Return the texts for a format, and all notes or those that a reader needs first."""
+        tables = wide(self.rows, self.baseline, format)
+        return Listing(tables, shown_notes(self.rows, self.notes, notes), lambda: document(self))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return self.render()
+
+    def _repr_html_(self) -> str:
+        return self.render("html")
 
 
-def read_table(study: Path, by: str = "", metric: str = "", baseline: str = "", columns: str = "") -> Table:
-    """Return the table of a study, or of all studies under a folder.
+def table(
+    study: str | Path = "", *, by: str = "", metric: str = "", baseline: str = "", results: str | Path = "results"
+) -> Table:
+    """Return the table of a study, as `tfstudy table` prints it: a row for each condition.
 
-    With a tag such as `length` as `by` there is a row for each of its values. `baseline`, with which the others are
-    compared, is an architecture or a label (`lstm train.steps=600`). `columns` are the keys of the columns to show,
-    separated by commas. `UserError` if there is no finished run, for unknown names, or if several conditions are called
-    `baseline`.
+    Args:
+        study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
+            out if there is only one.
+        by: Tag of the examples such as `"length"`, of which each value has a row.
+        metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
+        baseline: Architecture or condition (`"lstm train.steps=600"`) with which the others are compared.
+        results: The folder of all results.
+
+    Raises:
+        UserError: If there is no finished run, for an unknown name, or if several conditions are called `baseline`.
+
+    Examples:
+        >>> table = tfstudy.table("scan", baseline="lstm")
+        >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
-    finished = read_finished_runs(study)
+    finished = read_finished_runs(study_folder(study, results))
     if by:
         scores = [one for run in finished.runs for one in run.result.splits.values() if one.role == "test"]
         one_of("tag", by, sorted({tag for one in scores for tag in one.slices}), "--by")
-    keys = [one_of("column", name.strip(), HEADS, "--columns") for name in columns.split(",")] if columns else []
-    if {"difference", "q"} & {*keys} and not baseline:
-        raise UserError("--columns: differences and their q need --baseline")
-    return build_table(finished, conditions(finished.runs, by, metric), baseline, list(dict.fromkeys(keys)))
+    return build_table(finished, conditions(finished.runs, by, metric), baseline)
 
 
-def build_table(study: Study, found: "pd.DataFrame", baseline: str = "", columns: Sequence[str] = ()) -> Table:
+# Numbers
+
+
+def build_table(study: Study, found: "pd.DataFrame", baseline: str = "") -> Table:
     """Return the table of these conditions of a study."""
-    if columns:  # what tells test sets apart is never left out
-        needed = [key for key, name in PLACES.items() if key not in columns and found[name].nunique() > 1]
-        columns = [*needed, *columns]
     compared = pairs(found)
     rows, other = rows_of(found), baseline_conditions(found, baseline) if baseline else {}
     # each condition's comparison with the baseline of its family
     both = [one for pair in rows_of(compared) for one in (pair, swapped(pair))]
     against = {one.first: one for one in both if other.get(rows[one.second].family) == one.second}
     groups = letters(found, compared)
-    more = _numbers(rows, groups, [against.get(row.Index) for row in rows])
-    table = Table(found.assign(group=groups, **more), compared, baseline, columns)
-    explained = [*columns, *["difference"] * bool(baseline)]
-    notes = table_notes(study, found, compared, explained, quotations(table))
+    found = found.assign(group=groups, **_numbers(rows, groups, [against.get(row.Index) for row in rows]))
+    notes = table_notes(study, found, compared, bool(baseline))
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
-        notes.append(Note("baseline", f"{text}examples and amount of training data"))
-    return table._replace(notes=notes)
+        notes.append(Note("", f"{text}examples and amount of training data"))
+    return Table(found, compared, baseline, notes)
 
 
 def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:
@@ -123,11 +167,9 @@ def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence
         "best_group": ["a" in group for group in shown],
         "baseline": [rows[one.second].label if one else "" for one in against],
         "test_of_p": [one.method if one else "" for one in against],
-        **{name: [getattr(one, field) if one else math.nan for one in against] for name, field in fields.items()},
+        **{name: [getattr(one, field) if one else nan for one in against] for name, field in fields.items()},
         **{name: [mean_of(row, metric) for row in rows] for name, metric in MEASURED.items()},
-        "published": [beside(row, row.metric) for row in rows],
-        "published_oracle_length": [beside(row, ORACLE) for row in rows],
-        "published_over_lengths": [beside(row, OVER_LENGTHS) for row in rows],
+        **{name: [beside(row, metric or row.metric) for row in rows] for name, metric in QUOTED.items()},
     }
 
 
@@ -144,77 +186,6 @@ def baseline_conditions(found: "pd.DataFrame", name: str) -> dict[tuple[str, ...
         listed = ", ".join(quoted(label, MAX_LABEL) for label in names)
         raise UserError(f"--baseline {name} names {len(names)} conditions: {listed}; name one of them")
     return {family: own[0] for family, own in members.items()}
-
-
-def quotations(table: Table) -> list[Quotation]:
-    """Return the published results that are shown."""
-    keys = [key for key in table.columns if key in QUOTED] if table.columns else ["published"]
-    return [one for key in keys for own in table.rows[key] for one in own]
-
-
-# With a row for each condition and test set
-
-
-def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
-    """Return every column that may be asked for as texts."""
-    import pandas as pd
-
-    rows = rows_of(table.rows)
-    texts = {
-        "task": table.rows["task"],
-        "split": table.rows["split_label"],
-        "value": table.rows["value"],
-        "arch": table.rows["arch"],
-        "preset": table.rows["preset_label"],
-        "n": map(run_count, rows),
-        "metric": table.rows["metric"].map(metric_name),
-        "result": [with_interval(r.mean, r.low, r.high) for r in rows],
-        "difference": [
-            with_interval(r.difference, r.difference_low, r.difference_high, "+") if r.baseline else "" for r in rows
-        ],
-        "q": [p_value(r.q) if r.baseline else "" for r in rows],
-        "group": table.rows["letters"],
-        "seeds": [", ".join(f"{seed}: {number(value)}" for seed, value in r.each_seed.items()) for r in rows],
-        **{key: table.rows[key].map(number) for key in MEASURED},
-        **{key: [quoted_texts(own, format) for own in table.rows[key]] for key in QUOTED},
-        **{key: table.rows[key] for key in ("L90", "L50")},
-        "parameters": [f"{r.parameters:,}" if r.parameters else "" for r in rows],
-        "seconds": [f"{r.seconds:,.0f}" if r.seconds == r.seconds else "" for r in rows],
-    }
-    return pd.DataFrame({key: list(texts[key]) for key in HEADS})
-
-
-def long(table: Table, format: str = "md") -> Cells:
-    """Return the texts of the columns that were asked for, with a row for each condition and test set."""
-    texts, left = all_texts(table, format), LEFT
-    if format == "text":
-        for key in ("result", "difference"):  # a number and its interval, each aligned
-            texts[key] = aligned(list(texts[key]))
-        left |= {"result", "difference"}
-    several, family = table.rows["metric"].nunique() > 1, table.rows["family"]
-    result = "value" if several else metric_name(table.rows["metric"].iloc[0])
-    said = {"result": result, "tag": table.rows["tag"].iloc[0], "baseline": table.baseline}
-    return Cells(
-        {key: list(texts[key]) for key in table.columns},
-        {key: head.format(**said) for key, head in HEADS.items()},
-        left=left,
-        bold={"result": list(table.rows["best_group"])},
-        breaks=frozenset(i for i in range(1, len(family)) if family.iloc[i] != family.iloc[i - 1]),
-        folded=frozenset(("preset", "seeds", *QUOTED)),
-        names=max(1, next((i for i, key in enumerate(table.columns) if key not in LEFT), 1)),
-    )
-
-
-# All formats
-
-
-def layout(table: Table, format: str, width: int = 0) -> list[Cells]:
-    """Return the tables to print; on a terminal with intervals in lines of their own if they are wider than it."""
-    if table.columns:
-        return [long(table, format)]
-    found = wide(table.rows, table.baseline, format)
-    narrow = format == "text" and any(cells.width > width for cells in found)
-    return wide(table.rows, table.baseline, format, narrow) if narrow else found
 
 
 def values(table: Table) -> list[dict[str, Any]]:
@@ -239,10 +210,9 @@ def _figure(one: Quotation) -> dict[str, Any]:
     return {key: getattr(one.figure, key) for key in FIGURE_KEYS} | {"same_settings": one.same_settings}
 
 
-def to_json(table: Table) -> str:
-    """Return all values, the folder of each run, and the notes."""
-    tree = {"baseline": table.baseline or None, "rows": values(table), "notes": [note.text for note in table.notes]}
-    return json_text(tree)
+def document(table: Table) -> dict[str, Any]:
+    """Return what JSON has: all values, the folder of each run, and the notes."""
+    return {"baseline": table.baseline or None, "rows": values(table), "notes": [note.text for note in table.notes]}
 
 
 def to_csv(table: Table) -> str:
@@ -259,112 +229,165 @@ def to_csv(table: Table) -> str:
 
 def bibliography(table: Table) -> str:
     """Return the BibTeX entries of the papers whose figures are in the table."""
-    keys = sorted({one.figure.paper for one in quotations(table)})
+    keys = sorted({one.figure.paper for own in table.rows["published"] for one in own})
     return "\n\n".join(papers()[key].entry for key in keys) + "\n" if keys else ""
 
 
-def to_text(table: Table, format: str, caption: str = "", label: str = "", notes: bool = False) -> str:
-    """Return the table in one of `FORMATS`, with all notes or those that a reader needs first.
+# Texts
 
-    `UserError` for an unknown format.
+
+def wide(rows: "pd.DataFrame", baseline: str = "", format: str = "md") -> list[Cells]:
+    """Return the tables of `tables.Table.rows`, of each task its results and then, with a baseline, the differences."""
+    tasks = rows.groupby("task", sort=False)
+    return [cells for _, own in tasks for cells in _of_task(rows_of(own), baseline, format)]
+
+
+def _of_task(rows: Sequence[Condition], baseline: str, format: str) -> list[Cells]:
+    heads, lines = _lines(rows)
+    common, places = _places(rows)
+    published = _published(rows, format)
+    usual = Counter(len(row.runs) for row in rows).most_common(1)[0][0]
+
+    def result(row: Condition) -> str:
+        span, lost = ends(row.low, row.high), f", {len(row.diverged)} diverged" * bool(row.diverged)
+        count = f"(n = {len(row.runs)}{lost})" if lost or len(row.runs) != usual else ""
+        parts = [number(row.mean), span, row.letters, count]
+        if format == "text":
+            parts = [number(row.mean), row.letters, count, span and f"\n{span}"]
+        return " ".join(filter(None, parts)).replace(" \n", "\n")
+
+    def difference(row: Condition) -> str:
+        return f"{number(row.difference, '+')} ({p_value(row.q)})" if row.baseline and row.q == row.q else ""
+
+    def cells(title: str, lines: Lines, text: Callable[[Condition], str], bold: Callable[[Condition], Any]) -> Cells:
+        """Return a table with a text for each of these conditions, and published results below results."""
+        below = published if text is result else {}
+        names = {head: [line[i] for line in lines] for i, head in enumerate(heads) if head not in shared}
+        frame = {head: [*own, *(below if head == heads[0] else [""] * len(below))] for head, own in names.items()}
+        strong = {}
+        for place, name in places.items():
+            on = [line.get(place) for line in lines.values()]
+            frame[name] = [text(row) if row else "" for row in on] + [one.get(place, "") for one in below.values()]
+            strong[name] = [bool(row and bold(row)) for row in on] + [False] * len(below)
+        if text is result and SIZE not in shared:
+            frame[SIZE] = [*sizes, *[""] * len(below)]
+        found = Cells(frame, title=title, left={*names, *places.values()}, bold=strong, names=len(names))
+        found = turned(found) if turn else found
+        return with_aligned_numbers(found) if format == "text" else found
+
+    # settings and sizes that all rows share stand in the title, but no architecture with published results below
+    sizes = [_sizes(on.values()) for on in lines.values()]
+    columns = [*(zip(*lines, strict=True)), sizes]
+    shared = {
+        head: texts[0]
+        for head, texts in zip((*heads, SIZE), columns, strict=True)
+        if len(lines) > 1 and len({*texts}) == 1 and not (published and head == heads[0])
+    }
+    turn = len(places) > max(MANY, len(lines))
+    by = f" by {rows[0].tag}" * bool(rows[0].tag)
+    same = ", ".join(f"{head} {text}" for head, text in shared.items() if text)
+    title = f"{metric_name(rows[0].metric)} on {rows[0].task} {common}".rstrip() + by
+    tables = [cells(title + f"; the same in each row: {same}" * bool(same), lines, result, lambda row: row.best_group)]
+    if compared := {line: on for line, on in lines.items() if any(map(difference, on.values()))}:
+        of_baseline = f"difference from {baseline} in points (q)"
+        tables.append(cells(of_baseline, compared, difference, lambda row: row.q < ALPHA))
+    return tables
+
+
+def _lines(rows: Sequence[Condition]) -> tuple[list[str], Lines]:
+    """Return the heads of what tells conditions apart, and each condition with its test sets.
+
+    These are the architecture, the preset unless all have the default, and the fewest settings that explain how
+    conditions of the same architecture and preset differ. Conditions with less training data come first.
     """
-    one_of("format", format, FORMATS)
-    if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
-        return writer(table)
-    found = layout(table, format, text_width())
-    return render(found, shown_notes(table, notes), format, caption, label, about(table))
+    keys = dict.fromkeys(key for row in rows for key in row.settings if key != OUTDATED)
+    own = [{key: row.settings.get(key, row.config.get(key, "")) for key in keys} for row in rows]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row, settings in zip(rows, own, strict=True):
+        groups.setdefault((row.arch, row.preset), []).append(settings)
+    varying = {key for members in groups.values() for key in labels.varying(members)}
+    shown = [key for key in keys if key in varying]
+    presets = [f"{row.preset}{f' {OUTDATED}' * bool(row.settings.get(OUTDATED))}" for row in rows]
+    with_preset = {*presets} != {DEFAULT}
+    heads = [LABELS[0], *[LABELS[1]] * with_preset, *map(short_key, shown)]
+    names: list[Names] = [
+        (row.arch, *[preset] * with_preset, *(str(settings[key]) for key in shown))
+        for row, preset, settings in zip(rows, presets, own, strict=True)
+    ]
+    if len({(one, row.place) for one, row in zip(names, rows, strict=True)}) < len(rows):
+        heads, names = [*LABELS], [(row.arch, row.preset_label) for row in rows]
+    lines: dict[Names, dict[Place, Condition]] = {}
+    for one, row in zip(names, rows, strict=True):
+        lines.setdefault(one, {})[row.place] = row
+
+    def order(line: Names) -> tuple[Any, ...]:  # numbers in names by their size
+        parts = [re.split(r"(\d+)", name) for name in line]
+        words = [[(not w.isdigit(), int(w) if w.isdigit() else 0, w) for w in words] for words in parts]
+        return next(iter(lines[line].values())).amount, words
+
+    return heads, {line: lines[line] for line in sorted(lines, key=order)}
 
 
-def print_table(table: Table, console: "Console", notes: bool = False) -> None:
-    """Print the table as wide as the console."""
-    show(layout(table, "text", console.width), shown_notes(table, notes), console)
+def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
+    """Return the words that all names of test sets begin with, or nothing, and the rest of each."""
+    names = {row.place: " ".join(filter(None, [row.split_label, row.value])) for row in rows}
+    twice = Counter(names.values())
+    digests = {row.place: f" ({row.examples[:8]})" * (twice[names[row.place]] > 1) for row in rows}
+    words = zip(*(name.split() for name in {*names.values()}), strict=False)
+    shared = [first for first, *_ in takewhile(lambda same: len({*same}) == 1, words)]
+    common = " ".join(shared) if len({*names.values()}) > 1 else ""
+    return common, {
+        place: (name.removeprefix(common).strip() or "test") + digests[place] for place, name in names.items()
+    }
 
 
-def about(table: Table) -> str:
-    """Return what the numbers of a table are, and what its letters mean if it shows them."""
-    return first_note(table.rows, not table.columns or "group" in table.columns)
+def _sizes(rows: Iterable[Condition]) -> str:
+    sizes = sorted({row.parameters for row in rows} - {0})
+    return " to ".join(dict.fromkeys(map(short_number, sizes[:1] + sizes[-1:])))
 
 
-def shown_notes(table: Table, all_of_them: bool) -> list[str]:
-    """Return the notes of a table as texts: all, or those that a reader needs first."""
-    published = quotations(table)
-    if not all_of_them:
-        return first_notes(about(table), table.notes, published)
-    return [*sign_notes(published), *(note.text for note in table.notes)]
+def _published(rows: Sequence[Condition], format: str) -> dict[str, dict[Place, str]]:
+    """Return the texts of published results by the name of a row, and test set: those of each kind of network."""
+    found: dict[str, dict[Place, dict[str, Quotation]]] = {}
+    for row in rows:
+        if row.published:
+            own = found.setdefault(f"{row.arch},{chr(10) if format == 'text' else ' '}published", {})
+            own.setdefault(row.place, {}).update({str(one): one for one in row.published})
+    return {name: {place: _quoted([*one.values()], format) for place, one in on.items()} for name, on in found.items()}
 
 
-class StudyTable:
-    """The table of a study: text in a terminal, HTML in a notebook, pandas by `frame`, other formats by `render`."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    @property
-    def frame(self) -> "pd.DataFrame":
-        """The table as a pandas frame: a row for each condition and test set, with unrounded values in percent.
-
-        Columns: `task`, `split`, `test`, `arch`, `preset`, `settings`, `metric`, `n` (seeds), `mean`, `low` and
-        `high` (95 % interval), `q`, `each_seed`, `published`, `runs` (their folders) and those of `--format json`.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(values(self._table))
-
-    @property
-    def notes(self) -> list[str]:
-        """What the table says below its rows: how means, intervals and tests were computed, and what was left out."""
-        return [note.text for note in self._table.notes]
-
-    def render(self, format: str = "text", caption: str = "", label: str = "", notes: bool = False) -> str:
-        """Return the table as text.
-
-        Args:
-            format: `text` for a terminal, `md`, `html`, `csv`, `json`, `tex`, or `bib` for the papers it quotes.
-            caption: Caption of the LaTeX table, in plain text.
-            label: Label of the LaTeX table, such as `tab:scan`.
-            notes: Whether to print all notes under it, not only those that a reader needs first.
-
-        Raises:
-            UserError: For an unknown format.
-        """
-        return to_text(self._table, format, caption, label, notes)
-
-    def __len__(self) -> int:
-        return len(self._table.rows)
-
-    def __repr__(self) -> str:
-        return self.render()
-
-    def _repr_html_(self) -> str:
-        return self.render("html")
+def _quoted(published: Sequence[Quotation], format: str) -> str:
+    """Return published results in one cell: below each other on a terminal and in LaTeX."""
+    if format == "tex":
+        stacked = r"\\".join(map(_cited, published))
+        return Written(rf"\shortstack[l]{{{stacked}}}" if len(published) > 1 else stacked)
+    texts = map(str, published)
+    return "\n".join(text.replace(" [", "\n[") for text in texts) if format == "text" else "; ".join(texts)
 
 
-def table(
-    study: str | Path = "",
-    *,
-    by: str = "",
-    metric: str = "",
-    baseline: str = "",
-    columns: str | Sequence[str] = (),
-    results: str | Path = "results",
-) -> StudyTable:
-    """Return the table of a study, as `tfstudy table` prints it: a row for each condition.
+def _cited(one: Quotation) -> str:
+    """Return a published result for LaTeX, such as `13.8~\\cite{lake-2018}`."""
+    sign = "" if one.same_settings else escape_latex(OTHER_SETTINGS)
+    return rf"{escape_latex(one.figure.text)}~\cite{{{one.figure.paper}}}{sign}"
 
-    Args:
-        study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
-            out if there is only one.
-        by: Tag of the examples such as `"length"`, of which each value has a row.
-        metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
-        baseline: Architecture or condition with which the others are compared.
-        columns: Columns such as `["arch", "n", "result"]`, with a row for each condition and test set.
-        results: The folder of all results.
 
-    Raises:
-        UserError: If there is no finished run, or for an unknown name.
+def turned(cells: Cells) -> Cells:
+    """Return a table whose rows and columns have changed places."""
+    keys = list(cells.frame)
+    names, rest = {head: cells.frame[head] for head in keys[: cells.names]}, keys[cells.names :]
+    named = [[text if head in LABELS or not text else f"{head}={text}" for text in own] for head, own in names.items()]
+    columns = [" ".join(filter(None, one)) for one in zip(*named, strict=True)]
+    frame = {"test set": rest} | {name: [cells.frame[head][i] for head in rest] for i, name in enumerate(columns)}
+    bold = {name: [head in cells.bold and cells.bold[head][i] for head in rest] for i, name in enumerate(columns)}
+    return Cells(frame, title=cells.title, left={*frame}, bold=bold)
 
-    Examples:
-        >>> table = tfstudy.table("scan", baseline="lstm")
-        >>> table.frame[["split", "arch", "mean", "low", "high"]]
-    """
-    names = columns if isinstance(columns, str) else ",".join(columns)
-    return StudyTable(read_table(study_folder(study, results), by, metric, baseline, names))
+
+def with_aligned_numbers(cells: Cells) -> Cells:
+    """Return a table whose numbers end below each other in each column."""
+    frame = dict(cells.frame)
+    for key in list(frame)[cells.names :]:
+        starts = [re.match(rf"[\d.+{MINUS}]+(?= |\n|$)", text) for text in frame[key]]
+        widest = max((len(start[0]) for start in starts if start), default=0)
+        pads = [" " * (widest - len(start[0])) if start else "" for start in starts]
+        frame[key] = [pad + text for pad, text in zip(pads, frame[key], strict=True)]
+    return cells._replace(frame=frame)

@@ -13,7 +13,7 @@ from tfstudy.analysis.summary import pairs, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
 from tfstudy.report.error_examples import error_kinds
-from tfstudy.report.markup import MINUS, q_equals, signed
+from tfstudy.report.markup import MINUS, number, q_equals
 from tfstudy.report.plots import layout, series
 
 
@@ -97,7 +97,7 @@ def differences(conditions: pd.DataFrame, family: pd.DataFrame) -> layout.Plot:
     better = tested["arch"].where(tested["mean"] > 0, tested["arch_2"])
     tested["colour"] = better.map(series.architecture_colours(conditions["arch"]))
     said = [
-        f"{row.panel}: {row.label} {signed(row.mean)} points to {row.label_2} ({q_equals(row.q)})"
+        f"{row.panel}: {row.label} {number(row.mean, '+')} points to {row.label_2} ({q_equals(row.q)})"
         for row in rows_of(tested[tested["significant"]])
     ]
     lines = (tested["label"] + tested["label_2"]).str.len().le(layout.LETTERS).map({True: " ", False: "\n"})
