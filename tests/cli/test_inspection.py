@@ -32,42 +32,34 @@ def stdin(monkeypatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
-def test_sources_come_from_arguments_a_file_or_a_pipe_and_many_are_printed_in_order(run, capsys, monkeypatch):
-    Path("sources.txt").write_bytes(content := b"\xef\xbb\xbfa b\r\nc\n")  # with a byte order mark
-    first, second = load(run).predict(["a b", "c"])
-    for way in (["--file", "-"], ["-"], [], ["--file", "sources.txt"], ["a b", "c"]):
-        for words, expected in (([], [f"a b -> {first}", f"c -> {second}"]), (["--format", "lines"], [first, second])):
-            stdin(monkeypatch, content)
-            assert tfstudy("predict", run, *words, *way) == 0
-            assert capsys.readouterr().out.splitlines() == expected
+def test_sources_are_arguments_or_lines_of_standard_input_which_are_answered_line_by_line(run, capsys, monkeypatch):
+    first, last = load(run).predict(["a b", "c"])
+    assert tfstudy("predict", run, "a b", "c") == 0
+    assert capsys.readouterr().out.splitlines() == [f"a b -> {first}", f"c -> {last}"]
     rows = read_predictions(run, "test")
     stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
-    assert tfstudy("predict", run.name[-8:-3], "--format", "lines") == 0
+    assert tfstudy("predict", run.name[-8:-3]) == 0
     assert capsys.readouterr().out.splitlines() == [row.prediction for row in rows]
-
-
-def test_a_line_that_the_model_can_not_read_is_named_and_the_others_are_predicted(run, capsys):
-    Path("sources.txt").write_text("a b\n\na x\n<pad>\nc\n")
-    first, last = load(run).predict(["a b", "c"])
-    capsys.readouterr()
-    for words, lines in {
-        ("--format", "lines"): [first, "", "", "", last],
-        (): [f"a b -> {first}", "", "a x -> (not read)", "<pad> -> (not read)", f"c -> {last}"],
-    }.items():
-        assert tfstudy("predict", run, "--file", "sources.txt", *words) == 1
-        out, error = capsys.readouterr()
-        assert out.splitlines() == lines
-        places = [line.split(": ")[0] for line in error.splitlines()[:2]]
-        assert places == ["sources.txt, line 3", "sources.txt, line 4"]
-        assert "unknown source token 'x'" in error
-    assert tfstudy("predict", run, "--file", "sources.txt", "--format", "json") == 1
+    unreadable = b"\xef\xbb\xbfa b\r\n\na x\n<pad>\nc\n"  # with a byte order mark
+    stdin(monkeypatch, unreadable)
+    assert tfstudy("predict", run) == 1
+    out, error = capsys.readouterr()
+    assert out.splitlines() == [first, "", "", "", last]
+    assert [line.split(": ")[0] for line in error.splitlines()[:2]] == ["line 3", "line 4"]
+    assert "unknown source token 'x'" in error
+    stdin(monkeypatch, unreadable)
+    assert tfstudy("predict", run, "--format", "json") == 1
     shown = json.loads(capsys.readouterr().out)["predictions"]
     assert [one["prediction"] for one in shown] == [first, None, None, None, last]
+    for content, fact in {b"a \xff\n": "not text in UTF-8", b"\n": "has no source"}.items():
+        stdin(monkeypatch, content)
+        assert tfstudy("predict", run) == 2
+        assert fact in capsys.readouterr().err
     assert tfstudy("predict", run, "a x") == 2
 
 
-def test_a_word_that_a_corpus_lacks_in_train_is_read_as_unknown_and_cut_outputs_are_counted(tmp_path, capsys):
-    """As in its test sets: the file of the test set, predicted, gives the recorded predictions."""
+def test_a_word_that_a_corpus_lacks_in_train_is_read_as_unknown_and_cut_outputs_are_counted(capsys, monkeypatch):
+    """As in its test sets: the sources of the test set, predicted, give the recorded predictions."""
     Path("data").mkdir()
     for name, pairs in {"train": "a b\tx y\nb\ty", "dev": "a\tx", "test": "a new\tx z\nb\ty"}.items():
         Path(f"data/{name}.tsv").write_text(f"{pairs}\n")
@@ -75,32 +67,15 @@ def test_a_word_that_a_corpus_lacks_in_train_is_read_as_unknown_and_cut_outputs_
     assert tfstudy("run", "pairs", "--arch", "lstm", "--set", "data.root=data", *words, "--accelerator", "cpu") == 0
     [run] = Path("results").glob("*/*/*/s*")
     rows = read_predictions(run, "test")
-    Path("sources.txt").write_text("".join(f"{row.source}\n" for row in rows))
     capsys.readouterr()
-    assert tfstudy("predict", run, "--file", "sources.txt", "--format", "lines") == 0
+    stdin(monkeypatch, "".join(f"{row.source}\n" for row in rows).encode())
+    assert tfstudy("predict", run) == 0
     out, error = capsys.readouterr()
     assert out.splitlines() == [row.prediction for row in rows]
-    assert "sources.txt, line 1: read as unknown: new" in error
+    assert "line 1: read as unknown: new" in error
     cut = sum(len(row.prediction.split()) == 2 for row in rows)
     assert cut
     assert f"{cut} of 2 outputs were cut at the maximum number of tokens" in error
-
-
-def test_predict_refuses_what_it_can_not_read(run, capsys, monkeypatch):
-    Path("bad.txt").write_bytes(b"a \xff\n")
-    Path("empty.txt").touch()
-    stdin(monkeypatch, b"")
-    for fact, words in {
-        "can't read 'missing.txt'": ["--file", "missing.txt"],
-        "bad.txt is not text in UTF-8": ["--file", "bad.txt"],
-        "empty.txt has no source": ["--file", "empty.txt"],
-        "standard input has no source": [],
-        "can't be combined": ["a", "--file", "missing.txt"],
-    }.items():
-        assert tfstudy("predict", run, *words) == 2
-        out, error = capsys.readouterr()
-        assert fact in error
-        assert (out, error.count("\n")) == ("", 1)
 
 
 def test_facts_are_printed_as_one_json_document(run, capsys):
@@ -128,9 +103,6 @@ def test_exported_weights_replace_the_checkpoint_and_predict_the_same(run, capsy
     shared = load(run)
     assert shared.weights.name == "weights.safetensors"
     assert shared.predict([row.source for row in rows]) == [row.prediction for row in rows]
-    assert tfstudy("export", run, "--out", "copy.safetensors") == 0
-    assert Path("copy.safetensors").read_bytes() == (run / "weights.safetensors").read_bytes()
-    assert tfstudy("export", run, "--out", "nowhere/copy.safetensors") == 2
 
 
 def test_evaluate_repeats_the_numbers_with_other_settings_too_and_counts_each_reading_of_a_test_set(run, capsys):

@@ -4,14 +4,16 @@ import os
 import sys
 
 from tfstudy.cli import bench, grids, inspection, runs, sharing, studies
-from tfstudy.cli.command_line import app, replace_letters
+from tfstudy.cli.command_line import app
 
 __all__ = ["app", "bench", "grids", "inspection", "main", "runs", "sharing", "studies"]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Exit code 2 for invalid input, 1 for a failed run, 130 for an interruption."""
-    replace_letters()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a question mark for a letter that the encoding lacks
     try:
         try:
             app(arguments, prog_name="tfstudy")

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
 from tfstudy.cli.output import announce, listing_format, print_listing, without_progress
 from tfstudy.errors import UserError, one_of
-
-if TYPE_CHECKING:
-    pass
 
 LIST = "NAME,..."
 GridName = Annotated[str | None, opt.argument("GRID", "Grid of configs/grids/, or a YAML file.")]

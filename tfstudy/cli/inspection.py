@@ -5,22 +5,19 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tfstudy.cli import options as opt
 from tfstudy.cli.command_line import app
 from tfstudy.cli.output import announce, listing_format, print_json, print_listing, progress_on_stderr
-from tfstudy.errors import UserError, one_of, printable, quoted
+from tfstudy.errors import UserError, one_of, printable
 
 if TYPE_CHECKING:
     from tfstudy.experiment.finished import FinishedRun
 
-STDIN = "-"
-UNREAD = "(not read)"  # instead of the output for a source that the model can't read
 EMPTY = "(empty)"  # an output without tokens
-SHOWN = 20  # lines with unknown tokens that are listed
 MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # settings of attention of one run
 
 
@@ -242,99 +239,68 @@ def _runs(results: Path, target: str) -> list[Path]:
 def predict(
     run: opt.Run,
     sources: Annotated[list[str] | None, opt.argument("SOURCE", "Sources: quoted tokens, spaces between them.")] = None,
-    file: Annotated[str, opt.option("--file", metavar="FILE", help="A source per line; - is standard input.")] = "",
-    format_: Annotated[
-        str, opt.option("--format", metavar="NAME", help="text, lines (outputs only, for scripts) or json.")
-    ] = "text",
+    format_: Annotated[str, opt.option("--format", metavar="NAME", help="text or json.")] = "text",
     online: opt.Online = False,
     quiet: opt.Quiet = False,
     results: opt.Results = opt.RESULTS,
 ) -> None:
     """Print a finished run's outputs for sources.
 
-    For one source this is the output, for several a line `source -> output` for each. Without a source, or for -, lines
-    are read from standard input.
+    For one source this is the output, for several a line `source -> output` for each. Without a source, lines are read
+    from standard input, and each is answered by a line with the output.
     """
-    as_json = one_of("format", format_, ("text", "lines", "json")) == "json"
+    as_json = one_of("format", format_, ("text", "json")) == "json"
     path = run_with_weights(run, results)
-    inputs = read_sources(sources or [], file)
+    inputs, from_stdin = (sources, False) if sources else (read_lines(), True)
     finished = load_run(path, online, quiet)
-    tokens, errors = readable(finished, inputs)
+    tokens, errors = readable(finished, inputs, from_stdin)
     from tfstudy.evaluation.evaluate import cut_outputs
 
     outputs = dict(zip(tokens, finished.outputs([*tokens.values()]) if tokens else [], strict=True))
+    texts = {number: output.text for number, output in outputs.items()}
     if as_json:
-        found = {number: output.text for number, output in outputs.items()}
-        pairs = [{"source": source.text, "prediction": found.get(n)} for n, source in enumerate(inputs)]
+        pairs = [{"source": source, "prediction": texts.get(number)} for number, source in enumerate(inputs)]
         print_json({"run": str(path), "predictions": pairs})
-    for number, (text, _) in enumerate(() if as_json else inputs):
-        output = re.sub("[\r\n]+", " ", outputs[number].text) if number in outputs else ""
-        if format_ == "text" and text.strip():  # an empty line stays one
-            output = UNREAD if number not in outputs else output or EMPTY
-            output = f"{text} -> {output}" if len(inputs) > 1 else output
-        print(output)
+    for number, source in enumerate(() if as_json else inputs):
+        output = re.sub("[\r\n]+", " ", texts.get(number, ""))
+        shown = output if from_stdin else output or EMPTY
+        print(f"{source} -> {shown}" if len(inputs) > 1 and not from_stdin else shown)
     if cut := sum(output.cut for output in outputs.values()):
         print(cut_outputs(cut, len(outputs)), file=sys.stderr)
-    raise typer.Exit(int(errors > 0))
+    raise typer.Exit(int(errors))
 
 
-def readable(run: "FinishedRun", inputs: Sequence["Source"]) -> tuple[dict[int, tuple[str, ...]], int]:
-    """Return the tokens of the sources that the model can read, by number, and how many lines it can't.
+def readable(run: "FinishedRun", inputs: Sequence[str], lines: bool) -> tuple[dict[int, tuple[str, ...]], bool]:
+    """Return the tokens of the sources that the model can read, by number, and whether there are others.
 
-    These lines and those with unknown words are listed on standard error. `UserError` for an argument of the command.
+    Of `lines` the others are named on standard error, and empty ones skipped; else `UserError`. Unknown words are named
+    too.
     """
     tokens: dict[int, tuple[str, ...]] = {}
-    errors: list[str] = []
-    unknown: list[str] = []
+    errors = False
     for number, source in enumerate(inputs):
-        if source.place and not source.text.strip():
-            continue
+        place = f"line {number + 1}: " if lines else ""
         try:
-            tokens[number] = run.tokens(source.text)
+            if source.strip() or not lines:
+                tokens[number] = run.tokens(source)
+                if words := run.unknown(tokens[number]):
+                    print(printable(f"{place}read as unknown: {' '.join(words)}"), file=sys.stderr)
         except UserError as error:
-            if not source.place:
+            if not lines:
                 raise
-            errors.append(f"{source.place}{error}")
-        else:
-            if words := run.unknown(tokens[number]):
-                unknown.append(f"{source.place or 'the source: '}read as unknown: {' '.join(words)}")
-    for lines in (errors, unknown):
-        for line in [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else [])]:
-            print(printable(line), file=sys.stderr)
-    return tokens, len(errors)
+            errors = True
+            print(printable(f"{place}{error}"), file=sys.stderr)
+    return tokens, errors
 
 
-class Source(NamedTuple):
-    """A source as text, and where it was given; empty for an argument of the command."""
-
-    text: str
-    place: str = ""
-
-
-def read_sources(sources: Sequence[str], file: str) -> list[Source]:
-    """Return the given sources, or a source for each line of a file or of standard input.
-
-    `UserError` if none are given, or if the file can't be read.
-    """
-    if [*sources] == [STDIN]:
-        sources, file = [], file or STDIN
-    if sources and file:
-        raise UserError("--file can't be combined with sources on the command line")
-    if sources:
-        return [Source(text) for text in sources]
-    name = "standard input" if file in ("", STDIN) else file
-    if not file and sys.stdin is not None and sys.stdin.isatty():
+def read_lines() -> list[str]:
+    """Return the lines of standard input; `UserError` if there are none, or if they can't be read."""
+    if sys.stdin.isatty():
         announce("one source a line; Ctrl-D ends")
     try:
-        if file not in ("", STDIN):
-            content = Path(file).read_bytes()
-        else:
-            content = sys.stdin.buffer.read() if sys.stdin is not None else b""
-        lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")  # without a byte order mark
-    except OSError as error:
-        raise UserError(f"can't read {quoted(name)}: {error.strerror}") from None
+        text = sys.stdin.buffer.read().decode("utf-8-sig")  # without a byte order mark
     except UnicodeDecodeError:
-        raise UserError(f"{name} is not text in UTF-8") from None
-    if lines == [""]:
-        raise UserError(f"{name} has no source; give sources as arguments, or one per line with --file or a pipe")
-    return [Source(line.removesuffix("\r"), f"{name}, line {number}: ") for number, line in enumerate(lines, 1)]
+        raise UserError("standard input is not text in UTF-8") from None
+    if not text.removesuffix("\n"):
+        raise UserError("standard input has no source; give sources as arguments, or one per line in a pipe")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]

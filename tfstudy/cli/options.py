@@ -1,6 +1,5 @@
 """The options that several commands have: their types, and what checks them."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,35 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfstudy import RESULTS as RESULTS
-from tfstudy.errors import UserError, one_of, printable, quoted
-from tfstudy.plugins import command
+from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
     from tfstudy.experiment.api import RunOptions
 
-SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
-MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
-MAX_NAME = 200  # bytes of the name of a study
+STUDY_NAME = re.compile(r"\w[\w.,+=@ -]{0,99}")
 
 # Values
 
 
-def some_path(text: str | Path) -> Path:
-    """Return a path; `UserError` for an empty one, which would be the current folder, and for too long a name."""
-    if not str(text):
-        raise UserError("the path of an option must not be empty")
-    path = Path(text)
-    for name in path.parts:
-        if len(os.fsencode(name)) > MAX_FILE_NAME:
-            raise UserError(f"the name of a file or folder must have at most {MAX_FILE_NAME} bytes, not {quoted(name)}")
-    return path
-
-
 def results_path(text: str | Path) -> Path:
     """Return a folder of results, which may not exist yet."""
-    path = some_path(text)
-    if path.exists() and not path.is_dir():
-        raise UserError(f"--results must be a folder, but {quoted(path)} is a file")
+    path = Path(text)
+    if not str(text) or (path.exists() and not path.is_dir()):
+        raise UserError(f"--results must be a folder, but is {quoted(text)}")
     return path
 
 
@@ -45,29 +30,20 @@ def existing_results(text: str | Path) -> Path:
     """Return a folder of results that exists."""
     from tfstudy.runs.find import check_results_folder
 
-    path = results_path(text)
-    check_results_folder(path)
+    check_results_folder(path := results_path(text))
     return path
 
 
-def one_seed(text: str | int) -> int:
-    """Return the seed of one run; `UserError` for anything but a whole number from 0."""
-    if str(text).isascii() and str(text).isdigit():
-        return int(text)
-    hint = f"; for several seeds: {command('grid', '--seed', str(text))}" if SEVERAL_SEEDS.fullmatch(str(text)) else ""
-    raise UserError(f"--seed must be one whole number from 0, but is {quoted(text)}{hint}")
-
-
 def study_name(study: str) -> str:
-    """Return the name of a study; `UserError` unless it is the name of one folder."""
-    from tfstudy.runs.find import NO_STUDIES, TUNING
+    """Return the name of a study; `UserError` unless it is the name of one folder that nothing else uses."""
+    from tfstudy.runs.find import NO_STUDIES
 
-    is_folder = bool(study) and not study.startswith((".", "-")) and not set(study) & set("/\\\n")
-    if not is_folder or printable(study) != study or len(study.encode()) > MAX_NAME:
-        raise UserError(f"--study must be the name of a folder within the results, such as scan, not {quoted(study)}")
-    if study in NO_STUDIES:
-        owner = "tune" if study == TUNING else "bench"
-        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {owner}`; choose another name")
+    if study in NO_STUDIES or not STUDY_NAME.fullmatch(study):
+        reserved = ", ".join(NO_STUDIES)
+        raise UserError(
+            f"--study must be the name of a folder within the results, such as scan, and none of {reserved}, which "
+            f"`tfstudy tune` and `tfstudy bench` use, but is {quoted(study)}"
+        )
     return study
 
 
@@ -84,9 +60,9 @@ def argument(metavar: str, help: str) -> Any:
     return typer.Argument(metavar=metavar, help=help)
 
 
-def path_option(help: str, *names: str, parser: Callable[[str], Path] = some_path, metavar: str = "PATH") -> Any:
+def path_option(help: str, *names: str, parser: Callable[[str], Path] | None = None) -> Any:
     """Return an option that is a path."""
-    return option(*names, help=help, metavar=metavar, parser=parser)
+    return option(*names, help=help, metavar="PATH", parser=parser)
 
 
 TaskName = Annotated[str, argument("TASK", "Task, such as scan.")]

@@ -17,7 +17,7 @@ WHOLE = {"task", "arch", "data", "model", "train", "decode", "eval"}  # keys of 
 TaskName = Annotated[str | None, opt.argument("TASK", "Task, such as scan; with --config, that of the file.")]
 Arch = Annotated[str | None, opt.option(help="transformer (default), lstm, cnn, ...", metavar="NAME")]
 ConfigFile = Annotated[Path | None, opt.path_option("YAML file with sections of the config.", "--config")]
-Seed = Annotated[int | None, opt.option(parser=opt.one_seed, metavar="N", help="Seed of weights, dropout, order (0).")]
+Seed = Annotated[int | None, opt.option(min=0, metavar="N", help="Seed of weights, dropout, order (0).")]
 
 
 @app.command()

@@ -22,9 +22,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 def new(
     kind: Annotated[str, opt.argument("task|architecture", "What to write.")],
     name: Annotated[str, opt.argument("NAME", "Its name, such as my_task, which is that of its file.")],
-    out: Annotated[Path, opt.path_option("Folder for the files (this one).")] = Path(),
 ) -> None:
-    """Write the files of a new task or architecture.
+    """Write the files of a new task or architecture into this folder.
 
     They are a file for --plugin, its test and, for a task, presets. The task reverses strings and the architecture is a
     GRU: both work at once, and are there to be edited.
@@ -33,22 +32,19 @@ def new(
 
     one_of("kind", kind, ("task", "architecture"))
     _check_name(kind, name)
-    code = (TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8")
+    names = {f"{name}.py": f"{kind}.py", f"test_{name}.py": f"test_{kind}.py"}
+    names |= {f"{name}.presets.yaml": "task.presets.yaml"} if kind == "task" else {}
+    texts = {file: (TEMPLATES / f"{own}.txt").read_text(encoding="utf-8") for file, own in names.items()}
     cls = "".join(part.capitalize() for part in name.split("_"))
-    if re.search(rf"\b{cls}\b", code):  # such as Task, which the module imports
+    if re.search(rf"\b{cls}\b", texts[f"{name}.py"]):  # such as Task, which the module imports
         cls += kind.capitalize()
-    templates = {f"{name}.py": f"{kind}.py", f"test_{name}.py": f"test_{kind}.py"}
-    if kind == "task":
-        templates[f"{name}.presets.yaml"] = "task.presets.yaml"
-    files = {}
-    for file, template in templates.items():
-        text = (TEMPLATES / f"{template}.txt").read_text(encoding="utf-8")
-        files[out / file] = Template(text).substitute(name=name, Class=cls)
-    _write(files)
-    for path in files:
-        print(path)
+    if existing := [file for file in texts if os.path.lexists(file)]:
+        raise UserError(f"can't write {existing[0]}: File exists; nothing was written")
+    for file, text in texts.items():
+        Path(file).write_text(Template(text).substitute(name=name, Class=cls), encoding="utf-8")
+        print(file)
     words = [name] if kind == "task" else ["scan", "--arch", name]
-    print(f"next: {command('run', *words, '--smoke', '--plugin', out / f'{name}.py')}")
+    print(f"next: {command('run', *words, '--smoke', '--plugin', f'{name}.py')}")
 
 
 def _check_name(kind: str, name: str) -> None:
@@ -57,42 +53,22 @@ def _check_name(kind: str, name: str) -> None:
 
     registry = tasks.REGISTRY if kind == "task" else models.REGISTRY
     if not NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("test_"):
-        raise UserError(
-            f"the name must be a name in Python such as my_{kind}, of small letters, digits and '_' and not a keyword, "
-            f"but is {quoted(name)}"
-        )
-    if name in registry.names():
-        raise UserError(f"there is {'an' if kind[0] in 'aeiou' else 'a'} {kind} '{name}' already; choose another name")
-    if name in registry.shared or name in sys.stdlib_module_names or find_spec(name):
-        raise UserError(f"'{name}' is the name of a module of Python, tfstudy or an installed package; choose another")
-
-
-def _write(files: dict[Path, str]) -> None:
-    """Write all files, or none. `UserError` if one exists or can't be written."""
-    if existing := [path for path in files if os.path.lexists(path)]:
-        raise UserError(f"can't write {quoted(existing[0], 300, '')}: File exists; nothing was written")
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        rule = "of small letters, digits and '_', and not a keyword"
+        raise UserError(f"the name must be a name in Python such as my_{kind}, {rule}, but is {quoted(name)}")
+    if name in {*registry.names(), *registry.shared, *sys.stdlib_module_names} or find_spec(name):
+        raise UserError(f"'{name}' is the name of a {kind} or module that there is already; choose another one")
 
 
 @app.command()
 def export(
-    run: opt.Run,
-    out: Annotated[Path | None, opt.path_option("File (weights.safetensors in the run folder).")] = None,
-    online: opt.Online = False,
-    quiet: opt.Quiet = False,
-    results: opt.Results = opt.RESULTS,
+    run: opt.Run, online: opt.Online = False, quiet: opt.Quiet = False, results: opt.Results = opt.RESULTS
 ) -> None:
-    """Write the weights of a run as a safetensors file, which commands on the run use where there is no checkpoint."""
+    """Write the weights of a run as weights.safetensors, which commands on the run use where there is no checkpoint."""
     from tfstudy.cli.inspection import load_run, run_with_weights
 
-    path = run_with_weights(run, results)
-    if out and (out.is_dir() or not out.absolute().parent.is_dir()):
-        raise UserError(f"--out must be a file in an existing folder, but is {out}")
-    finished = load_run(path, online, quiet)
+    finished = load_run(run_with_weights(run, results), online, quiet)
     with progress_on_stderr(quiet):
-        file = finished.save_weights(out)
+        file = finished.save_weights()
     print(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -108,7 +84,8 @@ def pack(
     """Pack the finished runs of a study into one file.
 
     The file is runs.zip in the folder of the study, and all commands read the runs in it. Runs that finish later go to
-    runs-2.zip and so on. Each file is read back and compared before the run folders are removed.
+    runs-2.zip and so on. Each file is read back and compared before the run folders are removed. Most of it are
+    weights: --without checkpoints leaves them out, and tables and plots stay the same.
     """
     from tfstudy.report.markup import plural
     from tfstudy.runs.find import find_study

@@ -7,7 +7,7 @@ for one architecture than for another is not, and its readers are told before tr
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfstudy.config.presets import preset, starting_point
+from tfstudy.config.presets import REFERENCE, preset, starting_point
 from tfstudy.config.trees import flatten, short_key
 from tfstudy.errors import UserError
 
@@ -74,7 +74,7 @@ def _sizes(members: Sequence[Contender]) -> list[str]:
 
 
 def _terms(members: Sequence[Contender]) -> list[str]:
-    """Return each setting of training or data whose values depend on the architecture, and who is not tuned."""
+    """Return each setting of training or data whose values depend on the architecture, and who has no own rate."""
     keys = [*BUDGET, *dict.fromkeys(key for one in members for key in one.config if key.startswith("data."))]
     found = []
     for key in keys:
@@ -87,7 +87,7 @@ def _terms(members: Sequence[Contender]) -> list[str]:
         if len(archs) > 1:
             found.append(f"{short_key(key)} {', '.join(f'{text} ({_some(own)})' for text, own in archs.items())}")
     untuned = dict.fromkeys(one.arch for one in members if not one.tuned)
-    return [*found, *([f"learning rate not tuned for {_some([*untuned])}"] if untuned else [])]
+    return [*found, *([f"learning rate of {REFERENCE} for {_some([*untuned])}, without a preset"] if untuned else [])]
 
 
 def _some(texts: Sequence[str], separator: str = ", ") -> str:
