@@ -18,8 +18,8 @@ from tfstudy.experiment import run as experiment
 from tfstudy.experiment.api import RunOptions
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.store import open_run, read_result
-from tfstudy.tuning.presets import NAME, preset_text, save_presets
 from tfstudy.tuning.search import (
+    NAME,
     IncompleteSearchError,
     Search,
     SearchRequest,
@@ -27,7 +27,9 @@ from tfstudy.tuning.search import (
     TrialScore,
     best_trials,
     plan_search,
+    preset_text,
     run_search,
+    save_presets,
     score,
 )
 
@@ -102,7 +104,7 @@ def test_the_best_trial_has_the_lowest_loss_whatever_its_exact_match_then_the_fi
         scored("lstm", 0.8, 0.1, "a"),
         scored("lstm", 1.0, 0.3, "c"),
         scored("lstm", 1.0, math.inf, "0"),
-        scored("lstm", 0.0, 0.0, "00", "diverged"),
+        scored("lstm", 0.0, math.inf, "00", "diverged"),
         scored("cnn", 0.0, 3.0, "z"),
         scored("gru", 1.0, math.inf, "never measured"),
     ]
@@ -217,13 +219,13 @@ def test_invalid_input_is_one_line_with_exit_code_2_before_anything_starts(capsy
         "--set lstm.train.steps=9": "train.steps must be the same",
         "--set seed=9": "'seed'",
         "--search train.lerning_rate=1e-4..1e-2": "did you mean 'train.learning_rate'?",
-        "--search model.kernel=1..3": "cnn (transformer, lstm)",
+        "--search model.kernel=1..3": "cnn (with transformer and 1 more)",
         "--arch lstm --search cnn.model.kernel=1..3": "'cnn.model.kernel=1..3'",
-        "--arch lstm,cnn --search cnn.model.kernel=1..3": "every --search is for another architecture (lstm)",
+        "--arch lstm,cnn --search cnn.model.kernel=1..3": "every --search is for another architecture (with lstm)",
         "--search trian.gradient_clip_norm=1..2": "did you mean 'train'?",
         "--search train.steps=1..2": "'train.steps'",
         "--search model.dim=8..16 --match-params 9000": "--match-params",
-        "--set cnn.model.channels=16 --match-params 9000": "--set can't include 'model.channels' (cnn)",
+        "--set cnn.model.channels=16 --match-params 9000": "--set can't include 'model.channels' (with cnn)",
         "--search model.dim=8..16 --search width=1..2": "'width'",
         "--arch lstm --match-params 10": "no widths of lstm give 10 parameters",
         "--preset found.yaml:tuned": "No such file or directory",

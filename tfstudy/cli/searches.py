@@ -12,15 +12,18 @@ from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.batch import Batch, jobs_of, running
 from tfstudy.plugins import command
 from tfstudy.report.render import Cells, Listing
-from tfstudy.tuning.presets import NAME, check_out, preset_text, save_presets
 from tfstudy.tuning.search import (
+    NAME,
     IncompleteSearchError,
     Search,
     SearchRequest,
     TrialScore,
     best_trials,
+    check_out,
     plan_search,
+    preset_text,
     run_search,
+    save_presets,
 )
 
 

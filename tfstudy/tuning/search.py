@@ -1,13 +1,17 @@
 """A hyperparameter search: equal numbers of trials and steps for every architecture, judged by the validation loss.
 
-No trial evaluates a test set, and `result.json` marks it as a trial (`"tuning": true`), so that no table shows it.
+No trial evaluates a test set, and `result.json` marks it as a trial (`"tuning": true`), so that no table shows it. The
+best trial of each architecture can be saved as a file of presets.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple, TypeVar
+
+import yaml
 
 from tfstudy import models, tasks
 from tfstudy.config.presets import starting_point
@@ -19,11 +23,14 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
-from tfstudy.grids.expand import GridRun, PlannedRun, plan
+from tfstudy.grids.expand import GridRun, PlannedRun, plan, with_owners
+from tfstudy.plugins import command
+from tfstudy.runs.files import archive_name, write_atomically
 from tfstudy.runs.store import read_metrics, read_result
-from tfstudy.tuning.space import WIDTH, Space, default_searches, draw, for_architecture, parse_space, scaled
+from tfstudy.tuning.space import DEFAULT, SEARCHED, WIDTH, Space, draw, for_architecture, parse_space, scaled
 
 MAX_TRIALS = 10_000  # of each architecture
+NAME = "tuned"  # of the preset
 T = TypeVar("T")
 
 
@@ -46,14 +53,10 @@ class Search(NamedTuple):
     """A validated search."""
 
     request: SearchRequest
+    split: str  # the split scheme of every trial
     bases: Mapping[str, Tree]  # architecture to the settings that its trials share
     spaces: Mapping[str, Space]
     vocabularies: tuple[int, int]  # sizes, of source and target
-
-    @property
-    def split(self) -> str:
-        """The split scheme of every trial."""
-        return str(resolve(self.bases[self.request.archs[0]]).data.split)
 
 
 class Trial(NamedTuple):
@@ -73,21 +76,13 @@ class TrialScore(NamedTuple):
     path: Path
     status: str
     exact_match: float  # on the validation split; 0 if it diverged
-    loss: float  # last validation loss, in nats per target token; infinite if there is none
+    loss: float  # last validation loss, in nats per target token; infinite if there is none, or if it diverged
     parameters: int
 
     @property
-    def measured(self) -> bool:
-        """Whether it has a validation loss: a trial without one can't be the best."""
-        return self.status == "finished" and math.isfinite(self.loss)
-
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """Sort key, best first: validation loss, then name; diverged trials come last.
-
-        Not exact match, which is 100 % for many trials of an easy task.
-        """
-        return self.status != "finished", self.loss, self.path.name
+    def order(self) -> tuple[float, str]:
+        """Sort key, best first. Not exact match, which is 100 % for many trials of an easy task."""
+        return self.loss, self.path.name
 
 
 class IncompleteSearchError(Exception):
@@ -98,7 +93,7 @@ def plan_search(request: SearchRequest) -> Search:
     """Return the validated search; `UserError` with all errors of the request."""
     if not 1 <= request.trials <= MAX_TRIALS:
         raise UserError(f"--trials must be from 1 to {MAX_TRIALS:,}, but is {quoted(request.trials)}")
-    archs = request.archs
+    archs, match = request.archs, request.parameters > 0
     if not archs or not all(archs):
         raise UserError("--arch must name at least one architecture, and several with commas between them")
     for arch in archs:
@@ -106,15 +101,21 @@ def plan_search(request: SearchRequest) -> Search:
     bases = _for_each(archs, lambda arch: _base(request, arch))
     configs = _for_each(archs, lambda arch: resolve(bases[arch]))
     for key in ("train.steps", "data", "eval"):
-        _check_equal(key, configs)
+        values = {arch: attrgetter(key)(config) for arch, config in configs.items()}
+        if any(value != values[archs[0]] for value in values.values()):
+            listed = "; ".join(f"{value} ({arch})" for arch, value in values.items())
+            raise UserError(
+                f"{key} must be the same for all architectures, but is {listed}; set it by --budget or --set"
+            )
     _for_each(archs, lambda arch: _check_validated(request, configs[arch]))
-    match = request.parameters > 0
-    searches = request.searches or default_searches(match)
+    # the widths follow from the number of parameters, if that is given
+    searches = request.searches or [text for text in DEFAULT if not (match and text.startswith(f"{WIDTH}="))]
     spaces = _for_each(archs, lambda arch: parse_space(for_architecture(searches, arch, archs), bases[arch], match))
-    task = tasks.build(request.task, configs[archs[0]].data)
+    data = configs[archs[0]].data
+    task = tasks.build(request.task, data)
     scored_splits(task, RunOptions(tuning=True))  # checks that there is a validation split
     source, target = task.vocabulary()
-    return Search(request, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
+    return Search(request, data.split, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
 
 
 def run_search(
@@ -152,20 +153,17 @@ def score(trial: Trial, path: Path) -> TrialScore:
     result = read_result(path)
     if not result.tuning or result.test_reads:
         raise UserError(f"{path} is not a trial: its test sets were evaluated")
-    validation = [scores for scores in result.splits.values() if scores.role == "validation"]
-    exact_match = validation[0].metrics["exact_match"] if validation else 0.0
+    exact_match = sum(one.metrics["exact_match"] for one in result.splits.values() if one.role == "validation")
     losses = [value for _, metric, value in read_metrics(path) if metric == "validation_loss"]
-    loss = losses[-1] if losses and math.isfinite(losses[-1]) else math.inf
+    loss = losses[-1] if losses and result.status == "finished" and math.isfinite(losses[-1]) else math.inf
     return TrialScore(trial, path, result.status, exact_match, loss, result.parameters)
 
 
 def best_trials(scores: Sequence[TrialScore]) -> dict[str, TrialScore]:
     """Return the best trial of each architecture; none for an architecture without a validation loss."""
-    best: dict[str, TrialScore] = {}
-    for one in sorted(scores, key=lambda one: one.order):
-        if one.measured:
-            best.setdefault(one.trial.arch, one)
-    return {arch: best[arch] for arch in dict.fromkeys(one.trial.arch for one in scores) if arch in best}
+    archs = dict.fromkeys(one.trial.arch for one in scores)
+    best = {arch: min((o for o in scores if o.trial.arch == arch), key=lambda one: one.order) for arch in archs}
+    return {arch: one for arch, one in best.items() if math.isfinite(one.loss)}
 
 
 def _base(request: SearchRequest, arch: str) -> Tree:
@@ -195,14 +193,6 @@ def _check_validated(request: SearchRequest, config: RunConfig) -> None:
         )
 
 
-def _check_equal(key: str, configs: Mapping[str, RunConfig]) -> None:
-    """`UserError` if the architectures differ in this part of the config."""
-    values = {arch: attrgetter(key)(config) for arch, config in configs.items()}
-    if any(value != next(iter(values.values())) for value in values.values()):
-        listed = "; ".join(f"{value} ({arch})" for arch, value in values.items())
-        raise UserError(f"{key} must be the same for all architectures, but is {listed}; set it by --budget or --set")
-
-
 def _for_each(archs: Sequence[str], function: Callable[[str], T]) -> dict[str, T]:
     """Return the function's value for every architecture; one `UserError` of all errors, each once."""
     values: dict[str, T] = {}
@@ -214,8 +204,61 @@ def _for_each(archs: Sequence[str], function: Callable[[str], T]) -> dict[str, T
             for line in str(error).splitlines():
                 problems.setdefault(line, []).append(arch)
     if problems:
-        shared = {
-            line: "" if len(names) == len(archs) else f" ({', '.join(names)})" for line, names in problems.items()
-        }
-        raise UserError("\n".join(line + names for line, names in shared.items()))
+        raise UserError(with_owners(problems, len(archs)))
     return values
+
+
+# Presets
+
+
+def preset_text(search: Search, best: Mapping[str, TrialScore]) -> str:
+    """Return the best trials as the text of a preset file; the same trials give the same text."""
+    request = search.request
+    presets = {}
+    for arch, one in best.items():
+        start = starting_point(request.task, arch, request.preset)
+        tree = merge(  # of data and evaluation only the settings of its preset
+            {key: start[key] for key in ("data", "eval") if key in start},
+            {key: one.trial.tree.get(key, {}) for key in SEARCHED},
+            {"train": {"steps": one.trial.config.train.steps}},
+        )
+        full = one.trial.config.model_dump(mode="json")
+        own = {section: {key: full[section][key] for key in keys} for section, keys in tree.items() if keys}
+        presets[arch] = {"about": _about(search, one), **own}
+    use = command("run", request.task, "--preset", f"FILE:{NAME}")
+    head = f"# Found by tfstudy tune. To use it: {use}\n"
+    return head + yaml.safe_dump({NAME: presets}, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _about(search: Search, one: TrialScore) -> str:
+    """Return how a preset was found: budget, space and score."""
+    request = search.request
+    space = ", ".join(f"{key}={kind}" for key, kind in search.spaces[one.trial.arch].items())
+    fixed = f" with {', '.join(request.assignments)}" if request.assignments else ""
+    match = f", {request.parameters:,} parameters within 5 %" if request.parameters else ""
+    return (
+        f"trial {one.trial.number} of {request.trials} by random search, {one.trial.config.train.steps} steps each, "
+        f"1 seed ({request.seed}){match}; {space}; validation of {request.task} {search.split}{fixed}: "
+        f"exact match {100 * one.exact_match:.1f} %, loss {one.loss:.4f}"
+    )
+
+
+def check_out(path: Path) -> None:
+    """`UserError` if no preset file can be written to this path; this writes nothing."""
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"--out must be a file, but {quoted(path)} is none")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"--out: can't write {quoted(path)}: {error.strerror}") from None
+
+
+def save_presets(path: Path, text: str) -> Path | None:
+    """Write the preset file. A different file of this name is archived as `NAME.old-1.yaml`, whose path is returned."""
+    archived = None
+    if path.exists() and path.read_bytes() != text.encode():
+        archived = path.rename(archive_name(path))
+    write_atomically(path, text.encode())
+    return archived

@@ -40,10 +40,6 @@ class Range(NamedTuple):
             return min(int(number), int(self.high))
         return min(max(float(f"{number:.3g}"), self.low), self.high)
 
-    def samples(self) -> list[Any]:
-        """Return its ends, to check that all of the range is valid."""
-        return [self.low, self.high]
-
     def __str__(self) -> str:
         return f"{self.low:g}..{self.high:g}{':log' * self.log}"
 
@@ -56,10 +52,6 @@ class Choice(NamedTuple):
     def at(self, share: float) -> Any:
         """Return the value at this share, in [0, 1), of the list."""
         return self.values[int(share * len(self.values))]
-
-    def samples(self) -> list[Any]:
-        """Return all values."""
-        return list(self.values)
 
     def __str__(self) -> str:
         return f"[{', '.join(map(str, self.values))}]"
@@ -104,11 +96,6 @@ def for_architecture(texts: Sequence[str], arch: str, archs: Sequence[str]) -> l
     return [text for text in texts if prefixes[text] not in archs] + own
 
 
-def default_searches(match: bool) -> list[str]:
-    """Return what is searched without `--search`. With `match`, the widths follow from the number of parameters."""
-    return [text for text in DEFAULT if not (match and text.startswith(f"{WIDTH}="))]
-
-
 def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
     """Return the space of an architecture; `UserError` with all errors in it. With `match`, it may not have widths."""
     space = dict(map(parse, texts))
@@ -119,30 +106,25 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
         raise UserError(f"--match-params determines the widths, so --search can't include '{widths[0]}'")
     if WIDTH in widths and len(widths) > 1:
         raise UserError(f"--search takes either '{WIDTH}' or single widths, but was given {', '.join(widths)}")
-    for key in space:
-        _check_key(key)
-    problems: list[str] = []
+    problems: dict[str, None] = {}
     for key, kind in space.items():
-        for value in kind.samples():
+        section, dot, _ = key.partition(".")
+        if not dot:
+            one_of("--search key without a section", key, (WIDTH,))
+        elif key == "train.steps":
+            raise UserError("--search can't include 'train.steps': all trials have the same number of steps (--budget)")
+        elif section in ("data", "eval"):
+            raise UserError(f"--search can't include '{key}': all trials share their data and evaluation")
+        else:
+            one_of("section of --search", section, SEARCHED)
+        for value in kind.values if isinstance(kind, Choice) else (kind.low, kind.high):
             try:
                 resolve(merge(base, {} if key == WIDTH else nested(key, value)))
             except UserError as error:
-                problems += str(error).splitlines()
+                problems |= dict.fromkeys(str(error).splitlines())
     if problems:
-        raise UserError("\n".join(dict.fromkeys(problems)))
+        raise UserError("\n".join(problems))
     return space
-
-
-def _check_key(key: str) -> None:
-    section, dot, _ = key.partition(".")
-    if not dot:
-        one_of("--search key without a section", key, (WIDTH,))
-    elif key == "train.steps":
-        raise UserError("--search can't include 'train.steps': all trials have the same number of steps (--budget)")
-    elif section in ("data", "eval"):
-        raise UserError(f"--search can't include '{key}': all trials share their data and evaluation")
-    else:
-        one_of("section of --search", section, SEARCHED)
 
 
 def scaled(config: RunConfig, factor: float) -> Tree:
