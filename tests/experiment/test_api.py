@@ -95,7 +95,7 @@ def test_a_run_and_its_use_leave_the_random_state_warnings_and_logs_of_the_calle
 def test_options_that_do_not_fit_and_weights_of_older_code_are_refused(monkeypatch):
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     for options, fact in (
-        (CPU._replace(accelerator="gpu"), "a GPU is called cuda"),
+        (CPU._replace(accelerator="gpu"), "unknown accelerator 'gpu'.*auto, cpu, cuda"),
         (CPU._replace(tuning=True), f"{outcome.path} is not a trial"),
         (CPU._replace(loggers=("wandb",)), "wandb"),
     ):

@@ -3,6 +3,7 @@
 import errno
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import yaml
@@ -28,7 +29,7 @@ def names(jobs):
 def test_a_job_survives_its_text():
     options = RunOptions("paper", loggers=("wandb",), tuning=True)
     job = Job("r/s/e/a/s0-1", {"seed": 0, "model": {"dim": 8, "rate": 0.1, "none": None}}, options, 3, ("plug.py",))
-    assert Job.from_json(job.to_json()) == job
+    assert msgspec.json.decode(msgspec.json.encode(job), type=Job) == job
     assert (job.study.name, job.name) == ("s", "e/a/s0-1")
 
 

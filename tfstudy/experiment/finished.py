@@ -212,16 +212,9 @@ class FinishedRun:
         return record
 
     def predictions(self, split: str = "test") -> list[Prediction]:
-        """Return the recorded predictions of a split, one per example; nothing is computed.
+        """Return the recorded predictions of a split, each with `source`, `target` and `prediction` as text.
 
-        Args:
-            split: A split of `result.splits`, such as `"test"` or `"validation"`.
-
-        Returns:
-            One `Prediction` for each example, with `source`, `target` and `prediction` as text.
-
-        Raises:
-            UserError: If the split is unknown, or its predictions were not kept or can't be read.
+        `UserError` if it is no split of `result.splits`, or if its predictions were not kept or can't be read.
         """
         one_of("test set", split, self.result.splits)
         return read_predictions(self.path, split)
@@ -229,11 +222,7 @@ class FinishedRun:
     def save_weights(self, path: str | Path | None = None) -> Path:
         """Write the weights to a safetensors file, which `tfstudy.load` reads without pickle; return its path.
 
-        Args:
-            path: The file; by default `weights.safetensors` in the run folder, where `tfstudy.load` finds it.
-
-        Raises:
-            UserError: If a weight is not finite.
+        By default this is `weights.safetensors` in the run folder. `UserError` if a weight is not finite.
         """
         if path is None:
             check_writable(self.path)

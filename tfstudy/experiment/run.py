@@ -126,8 +126,6 @@ def finish(
         corpus=task.corpus(),
         arch=config.arch,
         seed=config.seed,
-        status=trained.status,
-        reason=trained.reason,
         smoke=config.smoke,
         preset=options.preset,
         tuning=options.tuning,
@@ -137,17 +135,14 @@ def finish(
         parameters=parameters,
         train_examples=len(task.examples(task.splits().train)),
         checkpoint=config.eval.checkpoint,
-        step=trained.step,
-        train_tokens=trained.tokens,
-        train_seconds=round(trained.seconds, 2),
-        train_peak_mib=trained.peak_mib,
         # Kaplan et al. 2020, section 2.1: 2 per parameter and token forwards, twice that backwards
-        train_flops_estimate=6.0 * parameters * trained.tokens,
+        train_flops_estimate=6.0 * parameters * trained.train_tokens,
         decode=msgspec.convert(config.decode.model_dump(), DecodingSettings),
         eval=config.eval.model_dump(mode="json"),
         overlap=dict(shared_sources),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),
+        **trained._asdict(),
         **scored,
     )
     folder.finish(result)

@@ -25,14 +25,14 @@ Report = Callable[[str], None]  # prints a line
 
 
 class Trained(NamedTuple):
-    """How training ended; if it finished, the model has the weights to evaluate."""
+    """How training ended, as fields of a `Result`; if it finished, the model has the weights to evaluate."""
 
     status: Literal["finished", "diverged"] = "finished"
     reason: str = ""  # why it diverged
     step: int = 0  # of the weights to evaluate
-    tokens: float = 0.0  # target tokens trained on
-    seconds: float = 0.0
-    peak_mib: float = 0.0  # highest memory in training
+    train_tokens: float = 0.0  # target tokens trained on
+    train_seconds: float = 0.0
+    train_peak_mib: float = 0.0  # highest memory in training
 
 
 def training_data(prepared: Prepared) -> TaskData:
@@ -88,8 +88,8 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
     totals = load_checkpoint(last, folder.run)["callbacks"][TrainingProgress.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
-    peak = totals.get("peak_mib", 0.0)
-    return Trained(step=weights["global_step"], tokens=totals["tokens"], seconds=totals["seconds"], peak_mib=peak)
+    seconds = round(totals["seconds"], 2)
+    return Trained("finished", "", weights["global_step"], totals["tokens"], seconds, totals.get("peak_mib", 0.0))
 
 
 def listeners_of(

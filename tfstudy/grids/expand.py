@@ -15,7 +15,7 @@ from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.spec import check_size, parse_seeds, validated
 from tfstudy.runs.identity import Identity, identify
-from tfstudy.runs.store import is_finished, run_folder
+from tfstudy.runs.store import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
 
 if TYPE_CHECKING:
@@ -81,11 +81,6 @@ class PlannedRun(NamedTuple):
     path: Path
     identity: Identity
     parameters: int
-
-    @property
-    def finished(self) -> bool:
-        """Whether the run has its result, and it is sound."""
-        return is_finished(self.path)
 
 
 def plan(

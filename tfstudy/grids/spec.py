@@ -147,5 +147,4 @@ def parse_seeds(seeds: Any) -> list[int]:
 def check_size(count: int) -> None:
     """`UserError` for more runs than a grid may have."""
     if count > MAX_RUNS:
-        shown = f"{count:,}" if count < 1e15 else "more than 10^15"
-        raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {shown}")
+        raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {quoted(f'{count:,}', 20, '')}")

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.runs.store import is_finished
 
@@ -20,7 +18,7 @@ CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
 class Job(NamedTuple):
-    """A run to execute: plain values, so that it can be sent to any machine that sees the same folders."""
+    """A run to execute: plain values, so that it can be sent, as JSON, to any machine that sees the same folders."""
 
     path: str  # of the run's folder: ROOT/STUDY/EXPERIMENT/ARCHITECTURE/RUN
     config: dict[str, Any]  # resolved
@@ -42,16 +40,6 @@ class Job(NamedTuple):
     def finished(self) -> bool:
         """Whether the run has its result, and it is sound."""
         return is_finished(Path(self.path))
-
-    def to_json(self) -> str:
-        """Return the job as JSON, for a command line."""
-        return msgspec.json.encode(self).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> "Job":
-        """Return the job that `to_json` wrote."""
-        job: Job = msgspec.json.decode(text, type=cls)
-        return job
 
 
 def perform(job: Job) -> int:

@@ -19,6 +19,8 @@ from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import msgspec
+
 import tfstudy
 from tfstudy.launchers.job import FAILED, SUCCEEDED, Job
 
@@ -103,7 +105,7 @@ def execute(job: Job, folder: str) -> tuple[int, str]:
     with tempfile.TemporaryFile() as output, open(pipe[0], "rb"), open(pipe[1], "wb"):
         try:
             process = subprocess.Popen(  # noqa: S603 - this Python, with our own module
-                [sys.executable, "-m", "tfstudy.launchers", job.to_json()],
+                [sys.executable, "-m", "tfstudy.launchers", msgspec.json.encode(job).decode()],
                 cwd=folder,
                 env=environment,
                 pass_fds=[pipe[0]],

@@ -101,14 +101,11 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
     return summary
 
 
-def refusal(path: Path) -> str:
-    """Return why a run was refused: the last error in its log."""
-    errors = [line.removeprefix(ERROR) for line in last_lines(path) if line.startswith(ERROR)]
-    return f"refused: {quoted(errors[-1], limit=300, marks='') if errors else 'see its log'}"
-
-
 def reason_of(job_exit: JobExit) -> str:
-    """Return why a process failed, in words."""
-    code = job_exit.code
-    reason = job_exit.reason or (refusal(Path(job_exit.job.path)) if code == REFUSED else REASONS.get(code, ""))
-    return reason or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")
+    """Return why a process failed, in words; of a run that was refused it is the last error in its log."""
+    code, reason = job_exit.code, job_exit.reason
+    if code == REFUSED and not reason:
+        lines = last_lines(Path(job_exit.job.path))
+        errors = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
+        return f"refused: {quoted(errors[-1], limit=300, marks='') if errors else 'see its log'}"
+    return reason or REASONS.get(code) or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")
