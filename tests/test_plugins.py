@@ -174,7 +174,7 @@ def run(made) -> Path:
 
 
 def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_path, monkeypatch, capsys):
-    for words in (("list", "splits", "mine"), ("list", "--plugin"), ("list", "--plugin", "none.py")):
+    for words in (("list", "tasks", "mine"), ("list", "--plugin"), ("list", "--plugin", "none.py")):
         assert tfstudy(*words) == 2
         assert "--plugin" in capsys.readouterr().err
     monkeypatch.syspath_prepend(str(tmp_path / "site"))

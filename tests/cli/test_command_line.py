@@ -74,7 +74,7 @@ def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monke
         ("run copying --study performance", ["none of tuning, performance"]),
         ("predict abc jump", ["no folder of results at 'results'"]),
         ("result a b --log", ["OTHER and --log"]),
-        ("list task", ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs"]),
+        ("list task", ["'task'", "tasks, architectures, instruments, presets, grids, runs"]),
         ("grid scam", ["unknown grid"]),
         ("grid", ["a grid needs a task"]),
         ("grid --resume scan --task scan", ["--resume", "leave out"]),

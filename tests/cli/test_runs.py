@@ -125,8 +125,8 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
     finish_run(Path(planned("0")[0].path))
     for (words, keys), names in {
         ((), "about name"): [*LISTS],
-        (("tasks",), "about example name origin splits"): tasks.names(),
-        (("splits", "scan"), "about name"): [*tasks.find("scan").split_schemes()],
+        (("tasks",), "about name origin"): tasks.names(),
+        (("tasks", "scan"), "about example name origin splits"): None,
         (("architectures",), "about name origin"): models.names(),
         (("presets", "scan"), "about arch name"): [*presets("scan")],
         (("presets", "reverse"), "about arch name"): ["default"],  # those that tasks share
@@ -140,6 +140,8 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
             assert list(dict.fromkeys(row["name"].split()[column] for row in rows)) == names
             shown = [line.split()[column] for line in lines("list", *words)]
             assert list(dict.fromkeys(shown)) == names, "a line for each"
+    splits = [line.split()[0] for line in lines("list", "tasks", "scan")[-len(tasks.find("scan").split_schemes()) :]]
+    assert splits == [*tasks.find("scan").split_schemes()]
     shown = [line.split() for line in lines("list", "tasks")]
     assert ["copying", "Copy", "or", "reverse", "a", "string"] in shown, "a full stop in a source ends no sentence"
 

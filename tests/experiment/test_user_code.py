@@ -115,7 +115,7 @@ def test_a_new_task_and_a_new_architecture_are_one_file_each(tmp_path, capsys):
 
     with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
         assert "Words to the same words in reverse" in said("list", "tasks")
-        assert "train on 2 to 4 words, test on 5" in said("list", "splits", "reverse")
+        assert "train on 2 to 4 words, test on 5" in said("list", "tasks", "reverse")
         assert "The mean of the source, and the last token." in said("list", "architectures")
         assert "depth: 2" in said("config", "scan", "--arch", "bag", "--set", "model.depth=2")
         assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2

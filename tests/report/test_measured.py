@@ -7,9 +7,9 @@ from tests.example_tables import text_of
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.instruments.attention import Map, Maps
 from tfstudy.report.measured import attention_listing, by_condition, listing, means, rank_note, saved_measurements
+from tfstudy.report.page import write_report
 from tfstudy.report.plots.instruments import attention
 from tfstudy.report.plots.instruments import measurement as plot
-from tfstudy.report.study_page import write_report
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
 LINE = Chart("line", x="length", y="entropy", hue="layer", facet="kind")
@@ -62,11 +62,9 @@ def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(s
     found, notes = saved_measurements(read_finished_runs(study).runs)
     assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 1)]
     assert "entropy.json is broken" in notes[0]
-    assert notes[1:] == [
-        "Not shown: 1 measurement of entropy with other settings (examples=9), such as that of s0-cnn0."
-    ]
+    assert notes[1:] == ["Not shown: 1 measurement of entropy with other settings than examples=5."]
     content = write_report(read_finished_runs(study), tmp_path / "page")
-    assert "measure-entropy" in [figure.name for figure in content.pictures]
+    assert "measure-entropy" in [getattr(block, "name", "") for block in content.sections[3].blocks]
     assert notes[0] in (tmp_path / "page" / "index.html").read_text()
 
 

@@ -110,9 +110,7 @@ def test_an_edited_config_is_damaged_and_if_the_run_has_no_result_the_key_and_bo
     assert "'model.dim'" in why(run)
 
 
-def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_without_one_nothing_is_known(run):
-    edit_record(run, lambda entry: entry.update(data="0" * 64))
-    assert "hash (of the folder, of its record)" in why(run)
+def test_without_a_record_of_its_code_nothing_is_known(run):
     (run / "events.jsonl").unlink()
     assert "unknown: events.jsonl is damaged: it is missing" in why(run)
 

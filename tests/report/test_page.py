@@ -10,13 +10,13 @@ from markupsafe import escape
 
 from tests.commands import tfstudy
 from tests.example_records import edit_result, result, three_architectures, write
-from tests.example_tables import rows
 from tfstudy.analysis.claim_files import Claim
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
-from tfstudy.report import page as pages
 from tfstudy.report.claims import ClaimText
-from tfstudy.report.study_page import measured_how, write_report
+from tfstudy.report.page import Folded, write_report
+from tfstudy.report.plots.layout import Plot
+from tfstudy.report.render import Cells
 
 
 class Elements(HTMLParser):
@@ -45,7 +45,7 @@ class Elements(HTMLParser):
 @pytest.fixture
 def study(tmp_path, monkeypatch) -> Path:
     """A study whose report has no figures: they take seconds, and most tests are of something else."""
-    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
+    monkeypatch.setattr("tfstudy.report.plots.all_plots", lambda *_: iter(()))
     return three_architectures(tmp_path)
 
 
@@ -60,13 +60,21 @@ def published(tmp_path_factory):
     return text, Elements(text), content
 
 
+def blocks(content, kind):
+    """The blocks of a kind, such as tables, folded ones too."""
+    every = [block for section in content.sections for block in section.blocks]
+    every += [inner for block in every if isinstance(block, Folded) for inner in block.blocks]
+    return [block for block in every if isinstance(block, kind)]
+
+
 def test_a_report_opens_with_the_finding_and_has_everything_in_its_order(published):
     text, page, content = published
-    titles = ["Verdict", "Table", "Comparisons", "Figures", "Claims", "Runs", "Protocol", "Left out"]
+    titles = ["Verdict", "Table", "Comparisons", "Figures", "Claims", "Runs", "Left out"]
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == [section.title for section in content.sections] == titles
-    assert [one.name for one in content.pictures] == ["split", "differences", "errors"]
+    plots = blocks(content, Plot)
+    assert [one.name for one in plots] == ["split", "differences", "errors"]
     assert (page.open, page.wrong) == ([], [])
-    assert sorted(page.values("img", "alt")) == sorted(one.alt for one in content.pictures)
+    assert sorted(page.values("img", "alt")) == sorted(one.alt for one in plots)
     finding = content.sections[0].blocks[0]
     places = [text.index(part) for part in ("<h1>", finding, "<img", 'class="about"', "<table", "<details")]
     assert places == sorted(places)
@@ -86,15 +94,15 @@ def test_a_page_requests_nothing_runs_nothing_and_escapes_foreign_text(published
 
 def test_a_page_has_every_cell_and_traces_a_number_to_its_run(published):
     text, _, content = published
-    for grid in (block for section in content.sections for block in section.blocks if isinstance(block, pages.Grid)):
-        for cell in filter(None, (cell for row in grid.rows for cell in row)):
-            bold = cell.startswith("**")
-            assert (f"<strong>{escape(cell[2:-2])}</strong>" if bold else escape(cell)) in text, cell
+    for cells in blocks(content, Cells):
+        for cell in (cell for column in cells.texts("<strong>{}</strong>", escape).values() for cell in column):
+            assert f">{cell}</" in text, cell
     assert "<strong>refuted</strong>" in text
-    assert "**" not in text
     assert "1 run not finished." in text
     assert "left out (not finished): scan-length/cnn/s9-0a" in text
-    assert "seed 3: 23.0 (scan-length/lstm/s3-" in text
+    runs = blocks(content, Cells)[-1].frame
+    [at] = [i for i, run in enumerate(runs["run"]) if run.startswith("scan-length/lstm/s3-")]
+    assert (runs["condition"][at], runs["seed"][at], runs["result"][at]) == ("lstm", "3", "23.0")
 
 
 def test_a_file_that_is_no_report_is_not_overwritten(study, tmp_path):
@@ -140,13 +148,11 @@ def test_the_command_writes_a_report_and_an_unknown_name_writes_nothing(study, t
 def test_what_a_record_lacks_is_unknown_and_names_that_are_not_text_and_diverged_runs_are_written(tmp_path):
     diverged = result(1, status="diverged", reason="loss is nan")
     del diverged["splits"]
-    study = write(tmp_path / os.fsdecode(b"caf\xe9"), result(0, overlap={}), diverged)
+    study = write(tmp_path / os.fsdecode(b"caf\xe9"), result(0), diverged)
     for run in study.glob("*/*/*"):
         (run / "events.jsonl").write_bytes(b"")
         edit_result(run)
-    write_report(read_finished_runs(study), tmp_path / "out")
-    text = (tmp_path / "out" / "index.html").read_text()
-    assert "diverged: loss is nan" in text
-    facts = measured_how(rows(study)[0])
-    assert {facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
-    assert {facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}
+    content = write_report(read_finished_runs(study), tmp_path / "out")
+    assert "diverged: loss is nan" in (tmp_path / "out" / "index.html").read_text()
+    runs = blocks(content, Cells)[-1].frame
+    assert (runs["commit"], runs["data"]) == (["unknown"], ["unknown"])

@@ -90,10 +90,8 @@ def config_(
 
 @app.command("list")
 def list_(
-    what: Annotated[
-        str, opt.argument("KIND", "tasks, splits, architectures, instruments, presets, grids or runs.")
-    ] = "",
-    of: Annotated[str, opt.argument("OF", "Task (tasks, splits, presets), study (runs).")] = "",
+    what: Annotated[str, opt.argument("KIND", "tasks, architectures, instruments, presets, grids or runs.")] = "",
+    of: Annotated[str, opt.argument("OF", "Task (tasks, presets), grid (grids), study (runs).")] = "",
     format_: opt.Format = "text",
     results: opt.Results = opt.RESULTS,
 ) -> None:

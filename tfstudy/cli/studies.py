@@ -139,14 +139,13 @@ def report(
 ) -> None:
     """Write the report of a study as HTML.
 
-    It opens with what was studied, the main figure and a verdict; tables, figures, claims and the protocol
-    follow. The page needs no other file and no network. Other files in the folder stay as they are; a folder with an
-    index.html from something else is refused.
+    It opens with the verdict and the main figure; tables, comparisons, figures, claims and the runs follow. The page
+    needs no other file and no network. Other files in the folder stay as they are; a folder with an index.html from
+    something else is refused.
     """
     from tfstudy.analysis.frame import read_finished_runs
     from tfstudy.report.claims import study_claims
-    from tfstudy.report.page import check_folder
-    from tfstudy.report.study_page import write_report
+    from tfstudy.report.page import check_folder, write_report
     from tfstudy.runs.find import study_folder
 
     check_folder(out)

@@ -103,7 +103,7 @@ def run(
         task: Task, such as `"scan"` (`tfstudy list tasks`).
         arch: Architecture: `"transformer"` (default), `"lstm"`, `"cnn"` or another one of `tfstudy list
             architectures`.
-        split: Split scheme of the task, such as `"length"` (`tfstudy list splits`).
+        split: Split scheme of the task, such as `"length"` (`tfstudy list tasks TASK`).
         preset: Preset of the config: `"default"`, that of a paper, or `"FILE:NAME"`.
         seed: Seed of weights, dropout and the order of examples; 0 by default.
         smoke: Whether to run a quick end-to-end check, which is kept out of the results.

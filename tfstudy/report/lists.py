@@ -1,12 +1,14 @@
-"""What is available: tasks, split schemes, architectures, presets, grids and runs. No torch."""
+"""What is available: tasks, architectures, instruments, presets, grids, runs and corpora. No torch."""
 
 import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from rich.text import Text
 
 from tfstudy import instruments, models, tasks
 from tfstudy.analysis import labels
@@ -16,15 +18,15 @@ from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.registry import Registry
 from tfstudy.report.markup import csv_text, json_text
-from tfstudy.report.render import STYLES, Cells, Listing
+from tfstudy.report.render import STYLES, Cells, Listing, Part, text_width
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, run_status
 from tfstudy.runs.store import open_run
 
 SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
 FIRST = re.compile(r"(?<!al)[.;](?: |$)")  # the end of the first sentence
-Row = dict[str, Any]
-Rows = Sequence[Row]
+COLUMNS = ("name", "arch", "state", "metric", "path", "settings", "reason", "about")  # of rows, as they are shown
+Rows = Sequence[dict[str, Any]]
 
 
 def each_run(study: str, root: Path, format: str) -> str:
@@ -34,38 +36,40 @@ def each_run(study: str, root: Path, format: str) -> str:
     return csv_text(frame) if format == "csv" else json_text(frame.astype(object).to_dict("records"))
 
 
-def _named(abouts: Mapping[str, str]) -> Rows:
-    return [{"name": name, "about": " ".join(about.split())} for name, about in abouts.items()]
-
-
-def _classes(registry: Registry, row: Callable[[str], Row]) -> Rows:
+def _classes(registry: Registry, about: Callable[[str], str]) -> Rows:
     """Return a row for each class; of a plug-in with where it is from, of a broken one with its error."""
     rows = []
     for name in registry.names():
         try:
             plugin = registry.plugin(name)
-            rows.append({"name": name, **row(name), "origin": f"plug-in: {plugin.origin}" if plugin else ""})
+            rows.append({"name": name, "about": about(name), "origin": f"plug-in: {plugin.origin}" if plugin else ""})
         except UserError as error:
             rows.append({"name": name, "about": f"broken: {error}", "origin": ""})
     return rows
 
 
-def _tasks(task: str) -> Rows:
-    def row(name: str) -> Row:
-        kind = tasks.find(name)
-        about, example, *_ = [*(inspect.getdoc(sys.modules[kind.__module__]) or "").split("\n\n"), ""]
-        lines = textwrap.dedent(example).splitlines()
-        return {"about": " ".join(about.split()), "example": lines, "splits": list(kind.split_schemes())}
+def _docstring(task: str) -> list[str]:
+    """Return the paragraphs of a task's docstring: what it is, and an example."""
+    return (inspect.getdoc(sys.modules[tasks.find(task).__module__]) or "").split("\n\n")
 
-    if task:
-        tasks.find(task)
-    return [one for one in _classes(tasks.REGISTRY, row) if task in ("", one["name"])]
+
+def _tasks(task: str) -> Rows:
+    rows = _classes(tasks.REGISTRY, lambda name: " ".join(_docstring(name)[0].split()))
+    if not task:
+        return rows
+    example, splits = textwrap.dedent(_docstring(task)[1]).splitlines(), dict(tasks.find(task).split_schemes())
+    return [{**row, "example": example, "splits": splits} for row in rows if row["name"] == task]
 
 
 def _presets(task: str) -> Rows:
     tasks.find(task)
     found = [(name, arch, tree) for name, archs in presets(task).items() for arch, tree in archs.items()]
     return [{"name": n, "arch": a, "about": str(t.get("about", ""))} for n, a, t in found]
+
+
+def _grids(grid: str) -> Rows:
+    trees = {name: read_grid(name) for name in ([grid] if grid else grid_names())}
+    return [{"name": name, "about": " ".join(str(tree.get("about", "")).split())} for name, tree in trees.items()]
 
 
 def runs_list(folder: Path) -> Rows:
@@ -81,43 +85,50 @@ def runs_list(folder: Path) -> Rows:
 
 
 LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what the second word names, and what they are
-    "tasks": (_tasks, "TASK", "every task, or one with splits and examples"),
-    "splits": (
-        lambda task: _named(tasks.find(task or "scan").split_schemes()),
-        "TASK", "the split schemes of a task (default: scan)",
-    ),
+    "tasks": (_tasks, "TASK", "every task, or one with an example and its split schemes"),
     "architectures": (
-        lambda _: _classes(models.REGISTRY, lambda name: {"about": str(models.find(name).__doc__).partition("\n")[0]}),
+        lambda _: _classes(models.REGISTRY, lambda name: str(models.find(name).__doc__).partition("\n")[0]),
         "", "every architecture",
     ),
     "instruments": (
-        lambda _: _classes(instruments.REGISTRY, lambda name: {"about": instruments.summary(name)}),
+        lambda _: _classes(instruments.REGISTRY, instruments.summary),
         "", "what `tfstudy measure` can measure on a run",
     ),
     "presets": (lambda task: _presets(task or "scan"), "TASK", "the presets of a task (default: scan)"),
-    "grids": (
-        lambda _: _named({name: str(read_grid(name).get("about", "")) for name in grid_names()}),
-        "", "the grids of configs/grids/",
-    ),
+    "grids": (_grids, "GRID", "the grids of configs/grids/, or one with all that it says"),
     "runs": (runs_list, "STUDY", "the runs of a study, or all runs"),
 }  # fmt: skip
 
 
 def listing(what: str, of: Any = "") -> Listing:
-    """Return a list; with an empty name the lists that there are."""
+    """Return a list, of tasks and grids a line for each; with an empty name the lists that there are."""
     commands = {f"tfstudy list {name} [{of}]".removesuffix(" []"): about for name, (_, of, about) in LISTS.items()}
-    rows = LISTS[what][0](of) if what else _named(commands)
-    keys = [key for key in ("name", "arch", "state", "metric", "path", "settings", "reason") if rows and key in rows[0]]
-    frame: dict[str, list[str]] = {key: [str(row[key]) for row in rows] for key in keys}
+    rows: Rows = LISTS[what][0](of) if what else [{"name": name, "about": about} for name, about in commands.items()]
+    if not rows:
+        return Listing([f"no {what}"], (), lambda: rows)
+    frame = {key: [str(row[key]) for row in rows] for key in COLUMNS if key in rows[0]}
     if "path" in frame:  # as `tfstudy result` takes it
         frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
-    if "name" in frame:
-        short = what == "tasks" and not of
-        abouts = [FIRST.split(SOURCE.sub("", row["about"]))[0] if short else row["about"] for row in rows]
+    if "about" in frame:
         origins = [f" ({row['origin']})" if row.get("origin") else "" for row in rows]
-        frame["about"] = [about + origin for about, origin in zip(abouts, origins, strict=True)]
-    shown = {key: texts for key, texts in frame.items() if any(texts)}
-    folded = frozenset(("about", "path", "settings", "reason"))
-    cells = Cells(shown, left=list(shown), folded=folded, headless=True, styles=STYLES)
-    more = [*rows[0]["example"], "", f"splits: {', '.join(rows[0]['splits'])}"] if what == "tasks" and of else []
-    return Listing([cells, *more] if rows else [f"no {what}"], (), lambda: rows)
+        frame["about"] = [about + origin for about, origin in zip(frame["about"], origins, strict=True)]
+    if what in ("tasks", "grids") and not of:
+        room = text_width() - max(map(len, frame["name"])) - 2
+        frame["about"] = [_first_sentence(about, room) for about in frame["about"]]
+    parts: list[Part] = [_table({key: texts for key, texts in frame.items() if any(texts)})]
+    if what == "tasks" and of:
+        splits = rows[0]["splits"]
+        parts += [*rows[0]["example"], "", _table({"split": [*splits], "about": [*splits.values()]})]
+    return Listing(parts, (), lambda: rows)
+
+
+def _first_sentence(about: str, width: int) -> str:
+    """Return the first sentence without sources, in at most `width` characters."""
+    text = Text(FIRST.split(SOURCE.sub("", about))[0])
+    text.truncate(width, overflow="ellipsis")
+    return text.plain
+
+
+def _table(frame: dict[str, list[str]]) -> Cells:
+    folded = frozenset(frame) - {"name", "arch", "state", "split"}
+    return Cells(frame, left=list(frame), folded=folded, headless=True, styles=STYLES)

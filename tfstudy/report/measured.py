@@ -1,6 +1,7 @@
 """What instruments measured: means over the rows of a run and then over seeds, and maps of attention, as tables."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import fmean
@@ -53,20 +54,22 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
 
     Of each instrument those with the settings that most runs have are compared.
     """
-    found: dict[str, dict[str, list[tuple[RunRecord, Measurement]]]] = {}
-    notes: list[str] = []
+    found: dict[str, list[tuple[RunRecord, Measurement]]] = {}
+    notes, shown = list[str](), dict[str, list[Measured]]()
     for run in (run for run in runs if run.finished):
         for name in saved_instruments(run.path):
             try:
-                record = read_measurement(run.path, name)
-                found.setdefault(name, {}).setdefault(f"{record.comparable} {record.chart}", []).append((run, record))
+                found.setdefault(name, []).append((run, read_measurement(run.path, name)))
             except UserError as error:
                 notes.append(f"Not shown: {error}.")
-    most = {one: max(groups.values(), key=len) for one, groups in sorted(found.items())}
-    for name, group in [(one, group) for one in most for group in found[one].values() if group is not most[one]]:
-        count = f"{plural(len(group), 'measurement')} of {name} with other settings"
-        notes.append(f"Not shown: {count} ({group[0][1].shown_settings}), such as that of {group[0][0].path.name}.")
-    return {one: by_condition(group) for one, group in most.items()}, notes
+    for name, pairs in sorted(found.items()):
+        [(most, count)] = Counter((one.comparable, one.chart) for _, one in pairs).most_common(1)
+        same = [(run, one) for run, one in pairs if (one.comparable, one.chart) == most]
+        if others := len(pairs) - count:
+            settings = same[0][1].shown_settings
+            notes.append(f"Not shown: {plural(others, 'measurement')} of {name} with other settings than {settings}.")
+        shown[name] = by_condition(same)
+    return shown, notes
 
 
 def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.DataFrame:

@@ -1,87 +1,73 @@
-"""A page of blocks as HTML by one template, and how a report is written.
+"""The report of a study: the verdict, the table, comparisons, figures, claims and runs, as HTML by one template.
 
-It is one file that needs no other file and no network: figures are within it, and it links to nothing.
+The page is one file that needs no other file and no network: figures are within it, and it links to nothing.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 from urllib.parse import quote
 
+from tfstudy import __version__
+from tfstudy.analysis.frame import UNFINISHED, Study
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
+from tfstudy.report.claims import PROTOCOL, ClaimText
+from tfstudy.report.comparisons import HEADS, examples_labels, summarize_comparisons, verdict
+from tfstudy.report.markup import count_range, number, plural
+from tfstudy.report.measured import saved_measurements
+from tfstudy.report.notes import LEFT_OUT, first_note
+from tfstudy.report.render import Cells
+from tfstudy.report.tables import Table, build_table, wide
 from tfstudy.runs.files import write_atomically
+from tfstudy.runs.schema import Environment
+
+if TYPE_CHECKING:
+    from tfstudy.report.plots.layout import Plot
 
 TEMPLATES = Path(__file__).parent / "templates"
 ESCAPES = str.maketrans({letter: quote(letter) for letter in "%#<>\"&'\n"})
 MARK = '<meta name="generator" content="tfstudy report">'  # identifies a file as a report, which may be replaced
+MAX_NAMED = 20  # runs that are left out for the same reason
+MAX_PLOTTED = 200  # conditions
+MAX_PLOTTED_RUNS = 2000
+RUN_HEADS = ("test set", "condition", "seed", "result", "parameters", "seconds", "device", "commit", "data", "run")
+UNKNOWN = "unknown"
 
 
-class Grid(NamedTuple):
-    """A table of texts, of which one within ** is bold; a row with `strong` stands out."""
+class Folded(NamedTuple):
+    """Blocks that open by their title."""
 
-    caption: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    strong: Sequence[bool] = ()
-    head: int = 0  # the column that names the row
+    title: str
+    blocks: Sequence["Block"]
 
 
-class Picture(NamedTuple):
-    """A figure of the study."""
-
-    name: str
-    alt: str
-    svg: str
-
-
-Block = str | list[str] | Grid | Picture  # a paragraph, a list, a table or a figure
+Block = Union[str, list[str], Cells, "Plot", Folded]  # a paragraph, a list, a table or a figure
 
 
 class Section(NamedTuple):
-    """A section of a page. What is folded opens by its title."""
+    """A section of a page."""
 
     title: str
     blocks: Sequence[Block]
-    folded: Mapping[str, Sequence[Block]] = {}  # by title
-
-    @property
-    def id(self) -> str:
-        """Its anchor."""
-        return self.title.lower().replace(" ", "-")
 
 
 class Page(NamedTuple):
     """A report."""
 
     name: str
-    about: str  # what was studied
     warning: str
     counts: str
     sections: Sequence[Section]
     left_out: Sequence[str]
-    version: str
-
-    @property
-    def pictures(self) -> list[Picture]:
-        """All figures."""
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Picture)]
 
 
-def html(page: Page) -> str:
-    """Return the HTML page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    def data_url(svg: str) -> str:  # so that ids and styles of figures do not clash
-        return f"data:image/svg+xml;charset=utf-8,{svg.strip().translate(ESCAPES)}"
-
-    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, **options)
-    environment.filters |= {"data_url": data_url, "kind": lambda block: type(block).__name__}
-    return environment.get_template("report.html").render(page=page, mark=MARK) + "\n"
-
-
-def publish(page: Page, out: Path) -> None:
-    """Write `index.html` to a folder; `UserError`, and nothing is written, if a file of this name is not a report."""
+def write_report(
+    study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = ""
+) -> Page:
+    """Write `index.html` to a folder; `UserError`, and nothing is written, for unknown names and foreign files."""
+    page = build_page(study, claims, metric, baseline)
     check_folder(out)
     # undecodable characters, such as of a folder's name in another encoding, are written as numbers
     data = html(page).encode(errors="backslashreplace")
@@ -89,6 +75,7 @@ def publish(page: Page, out: Path) -> None:
         write_atomically(out / "index.html", data)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror}") from None
+    return page
 
 
 def check_folder(out: Path) -> None:
@@ -100,3 +87,92 @@ def check_folder(out: Path) -> None:
         raise UserError(f"--out must not be the folder of a run, but {out} is one")
     if path.exists() and MARK.encode() not in path.read_bytes()[:2000]:
         raise UserError(f"{path} is not a report of tfstudy and would be overwritten; choose another folder as --out")
+
+
+def html(page: Page) -> str:
+    """Return the HTML page."""
+    from jinja2 import Environment as Templates
+    from jinja2 import FileSystemLoader, StrictUndefined
+    from markupsafe import escape
+
+    def data_url(plot: "Plot") -> str:  # so that ids and styles of figures do not clash
+        return f"data:image/svg+xml;charset=utf-8,{plot.encode('.svg').decode().strip().translate(ESCAPES)}"
+
+    def rows(cells: Cells) -> Any:
+        return zip(*cells.texts("<strong>{}</strong>", lambda text: str(escape(text))).values(), strict=True)
+
+    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    templates = Templates(loader=FileSystemLoader(TEMPLATES), autoescape=True, **options)
+    templates.filters |= {"data_url": data_url, "kind": lambda block: type(block).__name__, "rows": rows}
+    templates.filters["id"] = lambda title: title.lower().replace(" ", "-")
+    return templates.get_template("report.html").render(page=page, mark=MARK, version=__version__) + "\n"
+
+
+def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
+    """Return the report on a study; `UserError` for unknown names."""
+    table = build_table(study, conditions(study.runs, metric=metric), baseline)
+    rows, compared = rows_of(table.rows), summarize_comparisons(table)
+    unfinished = sum(reason == UNFINISHED for _, reason in study.left_out)
+    figures, notes = _figures(study, len(rows))
+    main = [figure for figure in figures if figure.name == "split"]  # at the top
+    seeds = count_range([len(row.runs) for row in rows], "seed")
+    counts = f"{plural(len(study.runs), 'run')}, {plural(len(rows), 'condition')}, {seeds} per condition"
+    left_out = [*study.left_out_notes(MAX_NAMED)] + [
+        f"{'/'.join(run.path.parts[-3:])} diverged: {run.result.reason or 'reason not recorded'}"
+        for run in study.runs
+        if not run.finished
+    ]
+    explained = [note.text for note in table.notes if note.kind != LEFT_OUT]
+    comparisons = _cells(HEADS, compared.tested, compared.summary, {"result": compared.decided})
+    sections = [
+        Section("Verdict", [*verdict(table), *main]),
+        Section(
+            "Table",
+            [f"{first_note(table.rows)}.", *wide(table.rows, table.baseline),
+             Folded("How the numbers were obtained", [explained])],
+        ),
+        Section("Comparisons", [comparisons, [*compared.notes]]),
+        Section("Figures", [*notes, *(one for one in figures if one not in main)]),
+        *([Section("Claims", [_claims(claims)])] if claims else []),
+        Section("Runs", [Folded("Result and folder of each run", [_runs(table)])]),
+        Section("Left out", [left_out or "None: every run of this study is in the table."]),
+    ]  # fmt: skip
+    warning = f"{plural(unfinished, 'run')} not finished. Results may change." if unfinished else ""
+    return Page(study.root.resolve().name, warning, counts, sections, left_out)
+
+
+def _cells(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", bold: Any = {}) -> Cells:  # noqa: B006
+    """Return a table with these rows."""
+    return Cells({head: [row[i] for row in rows] for i, head in enumerate(heads)}, title=title, bold=bold)
+
+
+def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
+    """Return all plots of the study, one for each instrument with saved measurements, and what is not shown."""
+    if count > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS:
+        limits = f"{MAX_PLOTTED} conditions or {MAX_PLOTTED_RUNS:,} runs"
+        return [], [f"No figures for more than {limits}; use `tfstudy plot` for single plots."]
+    from tfstudy.report.plots import all_plots
+    from tfstudy.report.plots.instruments import measurement
+
+    measured, notes = saved_measurements(study.runs)
+    plots = [*all_plots(study), *(measurement(name, own) for name, own in measured.items())]
+    return plots, notes if plots else [*notes, "These records have no data for any plot."]
+
+
+def _claims(claims: Sequence[ClaimText]) -> Folded:
+    rows = [(one.claim.id, one.claim.claim, one.verdict, one.evidence, one.claim.source) for one in claims]
+    cells = _cells(("id", "claim", "verdict", "evidence", "source"), rows, bold={"verdict": [True] * len(rows)})
+    return Folded(f"{plural(len(claims), 'claim')} of which this study measured any statement", [cells, [*PROTOCOL]])
+
+
+def _runs(table: Table) -> Cells:
+    """Return a row for each run of each condition, from which a number can be traced to its code and data."""
+    names, rows = examples_labels(table), []
+    for row in rows_of(table.rows):
+        for run in row.runs:
+            last, result = (run.environments or [Environment()])[-1], run.result
+            facts = f"{result.parameters:,}", f"{result.train_seconds:,.0f}", result.device
+            code = (last.commit or "")[:10] or UNKNOWN, last.data[:12] or UNKNOWN, "/".join(run.path.parts[-3:])
+            scored = number(row.each_seed.get(result.seed, math.nan))
+            rows.append((names[row.place], row.label, str(result.seed), scored, *facts, *code))
+    return _cells(RUN_HEADS, rows)

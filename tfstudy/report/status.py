@@ -78,10 +78,10 @@ def _values(study: Path, runs: Runs, each: bool) -> dict[str, Any]:
 
 
 def seconds_left(runs: Runs) -> float | None:
-    """Return the seconds until all runs that are left finish, with as many in parallel as now.
+    """Return the seconds until all runs that are left finish, with as many in parallel as now; None if unknown.
 
     A run counts as the mean of finished runs of the same architecture on the same data, or of all finished runs, an
-    interrupted one by the steps that it has left; None if no run finished.
+    interrupted one by the steps that it has left.
     """
     seconds: dict[tuple[str, ...], list[float]] = {}
     for run in (run for run in runs if run.state == FINISHED and run.seconds):
@@ -89,28 +89,39 @@ def seconds_left(runs: Runs) -> float | None:
     if not seconds:
         return None
     overall = [value for own in seconds.values() for value in own]
-    waiting = sum(
+    running = [run.seconds_left or 0.0 for run in runs if run.state == RUNNING]
+    waiting = [
         mean(seconds.get(_group(run), overall)) * (1 - run.step / run.steps if run.steps else 1.0)
         for run in runs
         if run.state in LEFT
-    )
-    running = [run.seconds_left or 0.0 for run in runs if run.state == RUNNING]
-    return max([(waiting + sum(running)) / max(1, len(running)), *running])
+    ]
+    return time_left([*waiting, *running], len(running)) or 0.0
+
+
+def time_left(costs: Sequence[float | None], parallel: int) -> float | None:
+    """Return the seconds that runs of these costs take, so many in parallel: at least those of the longest one.
+
+    An unknown cost counts as the mean of the others; None if none is known.
+    """
+    known = [cost for cost in costs if cost is not None]
+    return max(max(known), mean(known) * len(costs) / max(1, parallel)) if known else None
 
 
 def _listed(runs: Runs) -> list[Cells | str]:
     """Return a table of the runs that are running or failed, with what they differ in."""
+
+    def progress(run: RunStatus) -> str:
+        at = f"step {run.step:,} of {run.steps:,}" if run.steps else "starting"
+        return run.reason or (at if run.seconds_left is None else f"{at}, {duration(run.seconds_left)} left")
+
     found = [run for state in (RUNNING, FAILED) for run in runs if run.state == state]
     if not (shown := found[:SHOWN]):
         return []
-    left = [duration(run.seconds_left) if run.seconds_left is not None else "" for run in shown]
-    steps = [f"step {run.step:,} of {run.steps:,}" if run.steps else "starting" for run in shown]
-    progress = [f"{at}, {time} left" if time else at for at, time in zip(steps, left, strict=True)]
     frame = {
         "state": [run.state for run in shown],
         "run": [run.name for run in shown],
         "settings": labels.of_runs([run.path for run in (*shown, *runs[:OTHERS])])[: len(shown)],
-        "progress": [run.reason or at for run, at in zip(shown, progress, strict=True)],
+        "progress": [progress(run) for run in shown],
     }
     frame = {key: texts for key, texts in frame.items() if any(texts)}
     cells = Cells(frame, left=list(frame), folded=frozenset(frame), headless=True, styles=STYLES)
