@@ -185,9 +185,9 @@ def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_pa
     assert tfstudy("list", "tasks", f"--plugin={mine}") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"plug-in: {mine}" in out
-    assert "broken: the plug-in sad = sad_package of sad_package 1.2 can't be imported: ZeroDivisionError" in out
+    assert "broken (the plug-in sad = sad_package of sad_package 1.2 can't be imported: ZeroDivisionError" in out
     assert tfstudy("list", "architectures") == 0
-    assert "gloomy broken: the plug-in" in " ".join(capsys.readouterr().out.split())
+    assert "gloomy broken (the plug-in" in " ".join(capsys.readouterr().out.split())
     assert tfstudy("config", "copying", "--set", "model.depth=1") == 2  # a message that asks every architecture
     assert "unknown key 'model.depth'" in capsys.readouterr().err
 

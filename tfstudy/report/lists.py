@@ -1,4 +1,4 @@
-"""What is available: tasks, architectures, instruments, presets, grids, runs and corpora. No torch."""
+"""What is available: tasks, architectures, instruments, presets, grids and runs. No torch."""
 
 import inspect
 import re
@@ -44,7 +44,7 @@ def _classes(registry: Registry, about: Callable[[str], str]) -> Rows:
             plugin = registry.plugin(name)
             rows.append({"name": name, "about": about(name), "origin": f"plug-in: {plugin.origin}" if plugin else ""})
         except UserError as error:
-            rows.append({"name": name, "about": f"broken: {error}", "origin": ""})
+            rows.append({"name": name, "about": "broken", "origin": str(error)})
     return rows
 
 
@@ -109,12 +109,12 @@ def listing(what: str, of: Any = "") -> Listing:
     frame = {key: [str(row[key]) for row in rows] for key in COLUMNS if key in rows[0]}
     if "path" in frame:  # as `tfstudy result` takes it
         frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
-    if "about" in frame:
-        origins = [f" ({row['origin']})" if row.get("origin") else "" for row in rows]
-        frame["about"] = [about + origin for about, origin in zip(frame["about"], origins, strict=True)]
     if what in ("tasks", "grids") and not of:
         room = text_width() - max(map(len, frame["name"])) - 2
         frame["about"] = [_first_sentence(about, room) for about in frame["about"]]
+    if "about" in frame:
+        notes = [f" ({row['origin']})" if row.get("origin") else "" for row in rows]
+        frame["about"] = [about + note for about, note in zip(frame["about"], notes, strict=True)]
     parts: list[Part] = [_table({key: texts for key, texts in frame.items() if any(texts)})]
     if what == "tasks" and of:
         splits = rows[0]["splits"]
