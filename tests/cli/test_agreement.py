@@ -76,19 +76,3 @@ def test_the_grids_of_committed_studies_have_nothing_left_to_run_but_those_calle
         left = [path for path in folders if not is_finished(path)]
         assert len(runs) - len(left) == sum(map(is_finished, find_runs(study))) > 0, name
         assert bool(left) == (name in DOCUMENTS["UNFINISHED"]), name
-
-
-def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
-    results = ROOT / "results"
-    finished = [path for path in find_runs(results / "scan") if is_finished(path)]
-    n, first_five = len(finished), len([path for path in finished if int(path.name[1]) < 5])
-    splits = "length,addprim_jump,addprim_turn_left,template_around_right"
-    words = ["grid", "--task", "scan", "--split", splits, "--study", "scan", "--dry-run", "--results", results]
-    planned = show(*words, "--arch", "transformer,lstm,cnn", "--seed", "0-4")
-    assert f"{first_five} runs, {first_five} finished" in planned
-    assert f"{n} of {n} runs finished" in show("status", "scan", "--results", results)
-    assert "up to date" in show("result", finished[0], "--changes")
-    assert "outdated" not in show("table", "scan", "--results", results)
-    more = show(*words, "--arch", "cnn", "--seed", "0-5")
-    cnn = len([path for path in finished if path.parent.name == "cnn" and int(path.name[1]) < 6])
-    assert f"{first_five // 15 * 6} runs, {cnn} finished" in more

@@ -3,7 +3,6 @@
 import json
 import math
 
-import msgspec
 import pytest
 from matplotlib.colors import to_hex
 
@@ -14,7 +13,7 @@ from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
 from tfstudy.report.plots import all_plots
 from tfstudy.report.plots.series import COLOURS
-from tfstudy.report.plots.split import TRIVIAL_COLOUR, spread
+from tfstudy.report.plots.split import TRIVIAL_COLOUR
 
 LSTM, CNN, BLACK = COLOURS["lstm"], COLOURS["cnn"], "#000000"
 
@@ -47,19 +46,6 @@ def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_pa
     plot = plotted(write(tmp_path, *paper, *runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")), "split")
     assert [face for _, face in published(plot.figure.axes[0])] == (["black"] if same else ["white", "white"])
     assert ("with the same settings" in plot.alt) is same
-
-
-@pytest.mark.parametrize(
-    ("columns", "ends"),
-    [
-        ({"value": 50.0, "spread": 10.0}, (40, 60)),
-        ({"value": 5.0, "spread": 10.0}, (0, 15)),
-        ({"value": 50.0, "spread": None, "spread_low": 1.0, "spread_high": 70.0}, (1, 70)),
-        ({"value": 50.0, "spread": None, "spread_low": None, "spread_high": None}, None),
-    ],
-)
-def test_the_bar_of_a_published_figure_is_its_spread(columns, ends):
-    assert spread(msgspec.structs.replace(figure_of("dessi-2019-02"), **columns)) == ends
 
 
 def test_trivial_systems_are_lines_through_the_rows_of_their_test_set(tmp_path):
