@@ -1,7 +1,5 @@
 """A config is checked against its data and built: positions, copies, digits; sizes of models are matched."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -14,7 +12,7 @@ from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions, compose_config
 from tfstudy.experiment.parameter_matching import match_sizes
-from tfstudy.experiment.prepare import DataShape, check, describe, prepare
+from tfstudy.experiment.prepare import DataShape, check, prepare
 from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
 
@@ -58,8 +56,6 @@ def prepared(*assignments: str, task: str = "copying", arch: str = "cnn"):
 def test_a_table_of_positions_is_as_large_as_the_data_need():
     assert prepared().model.max_positions == 512
     assert prepared("model.max_positions=9").model.max_positions == 37
-    assert " parameters and 37 positions, seed 0" in describe(prepared("model.max_positions=9"), Path())
-    assert " parameters, seed 0" in describe(prepared(), Path())
     long = prepared("model.max_positions=9", "data.test_length=600-600")
     assert long.model.max_positions == 617
     assert long.config.model.max_positions == long.identity.settings["model"]["max_positions"] == 9

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_records import edit_result
 from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.config.presets import preset
@@ -34,20 +35,14 @@ from tfstudy.tuning.search import (
 )
 
 ROOT = Path("results/tuning")
-SMALL = (
-    "train.validation_interval=10",
-    "train.log_interval=5",
-    "train.batch_size=8",
-    "model.dim=16",
-    "eval.max_examples=24",
-)
+SMALL = ("train.validation_interval=10", "train.log_interval=5", "train.batch_size=8", "eval.max_examples=24")
 WIDTHS = {"lstm": "lstm.model.hidden=16", "cnn": "cnn.model.channels=16"}
 
 
 def request(*searches, **more) -> SearchRequest:
     """A search that takes seconds."""
     given = {"archs": ("lstm", "cnn"), "trials": 2, "budget": 20} | more
-    small = (*SMALL, *(WIDTHS[arch] for arch in given["archs"]))
+    small = (*SMALL, "model.dim=16", *(WIDTHS[arch] for arch in given["archs"]))
     return SearchRequest("reverse", searches=searches, assignments=small, **given)
 
 
@@ -94,19 +89,17 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def scored(arch: str, exact: float, loss: float, name: str, status: str = "finished") -> TrialScore:
-    return TrialScore(Trial(arch, 1, {}, {}, None), Path(name), status, exact, loss, 100)
-
-
 def test_the_best_trial_has_the_lowest_loss_whatever_its_exact_match_then_the_first_name():
     given = [
-        scored("lstm", 0.9, 0.1, "b"),
-        scored("lstm", 0.8, 0.1, "a"),
-        scored("lstm", 1.0, 0.3, "c"),
-        scored("lstm", 1.0, math.inf, "0"),
-        scored("lstm", 0.0, math.inf, "00", "diverged"),
-        scored("cnn", 0.0, 3.0, "z"),
-        scored("gru", 1.0, math.inf, "never measured"),
+        TrialScore(Trial(arch, 1, {}, {}, None), Path(name), "finished", exact, loss, 100)
+        for arch, exact, loss, name in (
+            ("lstm", 0.9, 0.1, "b"),
+            ("lstm", 0.8, 0.1, "a"),
+            ("lstm", 1.0, 0.3, "c"),
+            ("lstm", 1.0, math.inf, "0"),
+            ("cnn", 0.0, 3.0, "z"),
+            ("gru", 1.0, math.inf, "never measured"),
+        )
     ]
     for turn in range(len(given)):
         chosen = best_trials(given[turn:] + given[:turn])
@@ -127,6 +120,12 @@ def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated(sco
         assert [path.name for path in (each.path / "predictions").iterdir()] == ["validation.jsonl.gz"]
         assert open_run(each.path).test_reads == {}
         assert math.isfinite(each.loss)
+
+
+def test_a_trial_that_diverged_is_never_the_best(scores):
+    best = best_trials(scores)["lstm"]
+    edit_result(best.path, status="diverged", reason="the loss is not finite")
+    assert best_trials(trials(plan_search(request(*SEARCHED))))["lstm"].path != best.path
 
 
 def test_the_same_search_again_trains_nothing_and_can_be_extended(scores, monkeypatch):
@@ -188,7 +187,7 @@ def test_a_run_is_not_used_as_a_trial_nor_a_trial_as_a_run_and_a_failed_one_ends
 
 
 def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
-    small = ("data.train_examples=100", "data.test_length=11-12", *(text for text in SMALL if "model.dim" not in text))
+    small = ("data.train_examples=100", "data.test_length=11-12", *SMALL)
     words = ["tune", "copying", "--arch", "lstm,cnn", "--trials", 1, "--budget", 20, "--match-params", 9000]
     words += [word for text in small for word in ("--set", text)]
     assert tfstudy(*words, "--accelerator", "cpu") == 0

@@ -351,5 +351,5 @@ def measure_runs(
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     if not measured:
         raise UserError(f"{failures[0]}{more}" if failures else "there is no finished run to measure")
-    notes = [f"left out: {failures[0]}{more}"] if failures else []
-    return measured, [*notes, *([f"measured before: {read} of {len(measured)}; --save measures again"] if read else [])]
+    again = f"measured before: {read} of {len(measured)}; --save measures again"
+    return measured, [*([f"left out: {failures[0]}{more}"] if failures else []), *([again] if read else [])]

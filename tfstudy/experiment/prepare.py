@@ -210,19 +210,16 @@ def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
 def describe(prepared: Prepared, path: Path) -> str:
     """Return two lines on a run that is about to start: its model and data, and its folder.
 
-    The target tokens of the train split help to choose a preset. The size of the table of positions is named if the
-    data need a larger one than the config has.
+    The target tokens of the train split help to choose a preset.
     """
     config, splits = prepared.config, prepared.task.splits()
     examples = {name: prepared.task.examples(name) for name in splits.all}
     sizes = ", ".join(f"{len(rows):,} {name}" for name, rows in examples.items())
     tokens = sum(len(row.target) for row in examples[splits.train])
     smoke = "SMOKE RUN: its numbers mean nothing\n" if config.smoke else ""
-    size, least = prepared.model.max_positions, config.model.model_dump().get("max_positions")
-    positions = f" and {size} positions" if size and least and size > least else ""
     return (
-        f"{smoke}{config.task} {config.data.split}, {config.arch} with {parameter_count(prepared.model):,} parameters"
-        f"{positions}, seed {config.seed}: {sizes} examples; {tokens:,} target tokens in {splits.train}\n{path}"
+        f"{smoke}{config.task} {config.data.split}, {config.arch} with {parameter_count(prepared.model):,} parameters, "
+        f"seed {config.seed}: {sizes} examples; {tokens:,} target tokens in {splits.train}\n{path}"
     )
 
 

@@ -47,16 +47,20 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     problems: dict[str, list[str]] = {}  # config error to the runs that have it
     for point, seeds in points:
         if kept(point):
+            tree = unflatten(point)
+            preset = str(tree.pop("preset", "default"))
             try:
-                run = _run(point, smoke)
+                if "task" not in tree:
+                    raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
+                config = compose_config(str(tree["task"]), None, preset, tree, smoke=smoke)
             except UserError as error:
                 for line in str(error).splitlines():
                     problems.setdefault(line, []).append(_name(point, grid))
                 continue
-            for seed in [run.config.seed] if seeds is None else parse_seeds(seeds):
+            for seed in [config.seed] if seeds is None else parse_seeds(seeds):
                 if kept({**point, "seed": seed}):
-                    config = run.config.model_copy(update={"seed": seed})
-                    runs[config.model_dump_json()] = GridRun(config, run.preset)
+                    seeded = config.model_copy(update={"seed": seed})
+                    runs[seeded.model_dump_json()] = GridRun(seeded, preset)
     if problems:
         raise UserError(with_owners(problems, len(points)))
     if not runs:
@@ -165,14 +169,6 @@ def _product(axes: Mapping[str, list[Any]]) -> list[Tree]:
         owners |= dict.fromkeys(keys, axis)
     check_size(math.prod(map(len, values)))
     return [dict(itertools.chain(*(setting.items() for setting in one))) for one in itertools.product(*values)]
-
-
-def _run(point: Point, smoke: bool) -> GridRun:
-    tree = unflatten(point)
-    name = str(tree.pop("preset", "default"))
-    if "task" not in tree:
-        raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
-    return GridRun(compose_config(str(tree["task"]), None, name, tree, smoke=smoke), name)
 
 
 def _name(point: Point, grid: Tree) -> str:

@@ -78,14 +78,13 @@ def _terms(members: Sequence[Contender]) -> list[str]:
     keys = [*BUDGET, *dict.fromkeys(key for one in members for key in one.config if key.startswith("data."))]
     found = []
     for key in keys:
-        values: dict[str, set[str]] = {}
+        values: dict[str, set[str]] = {}  # by architecture
         for one in members:
             values.setdefault(one.arch, set()).add(f"{one.config.get(key)}")
-        archs: dict[str, list[str]] = {}
-        for arch, own in values.items():
-            archs.setdefault("/".join(sorted(own)), []).append(arch)
-        if len(archs) > 1:
-            found.append(f"{short_key(key)} {', '.join(f'{text} ({_some(own)})' for text, own in archs.items())}")
+        texts = {arch: "/".join(sorted(own)) for arch, own in values.items()}
+        if len(different := dict.fromkeys(texts.values())) > 1:
+            parts = [f"{text} ({_some([arch for arch in texts if texts[arch] == text])})" for text in different]
+            found.append(f"{short_key(key)} {', '.join(parts)}")
     untuned = dict.fromkeys(one.arch for one in members if not one.tuned)
     return [*found, *([f"learning rate of {REFERENCE} for {_some([*untuned])}, without a preset"] if untuned else [])]
 
