@@ -16,7 +16,7 @@ from tests.example_claims import SPLIT
 from tfstudy import instruments, tasks
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import matching, select_conditions
-from tfstudy.analysis.stats import fewest_values
+from tfstudy.analysis.stats import FEWEST_VALUES
 from tfstudy.cli import app
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
@@ -143,4 +143,4 @@ def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
         assert setting in request.settings()
         assert config_of(setting, request).model.dim == setting.width
         assert measured.get(selector["quantity"], "flops" in request.measures)
-    assert request.repeats >= fewest_values() or not request.timed
+    assert request.repeats >= FEWEST_VALUES or not request.timed

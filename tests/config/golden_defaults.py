@@ -19,7 +19,6 @@ from tfstudy import evaluation, models, tasks, training
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 
 PATH = Path(__file__).parent / "golden" / "defaults.json"
-REQUIRED = "(required)"
 SECTIONS = ("task", "data", "arch", "model", "train", "decode", "eval")  # of RunConfig: their keys are listed apart
 Golden = dict[str, dict[str, Any]]  # owner to {"version": 1, "defaults": {key: value}}
 
@@ -27,29 +26,22 @@ Golden = dict[str, dict[str, Any]]  # owner to {"version": 1, "defaults": {key: 
 def current() -> Golden:
     """Return each version with the defaults that it covers, by the file in which the version is declared."""
     top = {key: value for key, value in defaults(RunConfig, "").items() if key not in SECTIONS}
-    owners: Golden = {
-        "tfstudy/training/__init__.py": entry(training.VERSION, {**defaults(TrainConfig, "train."), **top}),
-        "tfstudy/evaluation/__init__.py": entry(
-            evaluation.VERSION, {**defaults(DecodeConfig, "decode."), **defaults(EvalConfig, "eval.")}
+    found: dict[str, tuple[int, dict[str, Any]]] = {
+        "tfstudy/training/__init__.py": (training.VERSION, defaults(TrainConfig, "train.") | top),
+        "tfstudy/evaluation/__init__.py": (
+            evaluation.VERSION, defaults(DecodeConfig, "decode.") | defaults(EvalConfig, "eval.")
         ),
-    }
-    for name in models.names():
-        owners[f"tfstudy/models/{name}.py"] = entry(
-            models.find(name).version, defaults(models.find(name).Config, "model.")
-        )
-    for name in tasks.names():
-        owners[f"tasks/{name}"] = entry(tasks.find(name).version, defaults(tasks.find(name).Config, "data."))
-    return owners
-
-
-def entry(version: int, keys: dict[str, Any]) -> dict[str, Any]:
-    return {"version": version, "defaults": keys}
+    }  # fmt: skip
+    for room, registry, prefix in (("tfstudy/models/{}.py", models, "model."), ("tasks/{}", tasks, "data.")):
+        classes = {room.format(name): registry.find(name) for name in registry.names()}
+        found |= {owner: (cls.version, defaults(cls.Config, prefix)) for owner, cls in classes.items()}
+    return {owner: {"version": version, "defaults": keys} for owner, (version, keys) in found.items()}
 
 
 def defaults(section: type[BaseModel], prefix: str) -> dict[str, Any]:
     """Return every key of a section with its default."""
     values = section.model_construct().model_dump(mode="json", warnings=False)
-    return {f"{prefix}{key}": values.get(key, REQUIRED) for key in section.model_fields}
+    return {f"{prefix}{key}": values.get(key, "(required)") for key in section.model_fields}
 
 
 def violations(golden: Golden, now: Golden) -> list[str]:
@@ -71,12 +63,7 @@ def violations(golden: Golden, now: Golden) -> list[str]:
     return sorted(lines)
 
 
-def read() -> Golden:
-    golden: Golden = json.loads(PATH.read_text())
-    return golden
-
-
 if __name__ == "__main__":
-    if problems := violations(read() if PATH.exists() else {}, current()):
+    if problems := violations(json.loads(PATH.read_text()), current()):
         sys.exit("\n".join(problems))
     PATH.write_text(json.dumps(current(), indent=1) + "\n")

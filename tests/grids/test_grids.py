@@ -155,7 +155,7 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
     [
         ({"axis": {}}, "'axis'.*did you mean 'axes'"),
         ({"axes": {"arch": []}}, "has no runs"),
-        ({"axes": {"arch": "lstm"}}, "'axes.arch' must be a list, but is 'lstm'"),
+        ({"axes": {"arch": "lstm"}}, "'axes.arch' must be a valid list, but is 'lstm'"),
         ({"axes": {"model": [3], "model.dim": [8, 16]}}, "axes 'model' and 'model.dim' both set 'model.dim'"),
         ({"exclude": [{"modle.dim": 3}]}, "modle.dim"),
         ({"seeds": "0-x"}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
@@ -164,7 +164,7 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
         ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid needs a task"),
-        ({"tiers": {"quick": 3}}, "'tiers.quick' must be keys with values, but is '3'"),
+        ({"tiers": {"quick": 3}}, "'tiers.quick' must be a valid dictionary, but is '3'"),
     ],
 )
 def test_a_bad_grid_is_refused(grid, message):

@@ -52,7 +52,7 @@ def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     # the golden files do not follow today's presets
-    monkeypatch.setattr("tfstudy.report.notes.preset_text", lambda one, beside_label: f"preset {one.preset}")
+    monkeypatch.setattr("tfstudy.report.notes.preset_text", lambda one: f"preset {one.preset}")
     study = two_architectures(Path("study"))
     unfinished = study / "scan-length" / "lstm" / "s9-09"
     unfinished.mkdir()

@@ -66,22 +66,6 @@ def test_a_resumed_training_has_the_weights_of_an_undisturbed_one(arch, tmp_path
     assert same(resumed(checkpoint, arch=arch), trained(arch, **SETTINGS))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"batching": "fairseq", "batch_tokens": 30, "resampled_examples": 50},  # three epochs in six steps
-        {"resampled_examples": 41, "loss_reduction": "sum", "adam_epsilon": 1e-6},
-        {"teacher_forcing": 0.5, "sampling_stops_at_eos": True},
-        {"target_eos": False},
-    ],
-    ids=lambda settings: next(iter(settings)),
-)
-def test_training_with_a_papers_settings_resumes_to_the_same_weights(settings, tmp_path):
-    resumed_module = resumed(interrupted(tmp_path, **settings), **settings)
-    assert same(resumed_module, trained(**SETTINGS | settings))
-    assert not same(resumed_module, trained(**SETTINGS))
-
-
 def test_the_tokens_of_earlier_processes_count(tmp_path):
     _, data = small_training(**SETTINGS)
     tokens = [data.encoded["train"].batch(data.batches.index(step)).tokens for step in range(6)]

@@ -8,25 +8,29 @@ A condition with fewer seeds than in the baseline counts as missing. A test need
 """
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from tfstudy.analysis import labels
+from tfstudy.analysis.frame import as_frame
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.stats import ALPHA, Difference, compare, q_values
-from tfstudy.analysis.summary import NAMES
+from tfstudy.analysis.stats import ALPHA, compare, q_values
+from tfstudy.analysis.summary import NAMES, rows_of
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BrokenError, read_plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_BYTES = 64 << 20  # of a saved table
 # unchanged: the whole interval lies within the tolerance
 STATES = WORSE, MISSING, UNTESTED, OPEN, BETTER, UNCHANGED = (
     "worse", "missing", "too few seeds", "open", "better", "unchanged",
 )  # fmt: skip
+UNTESTED_ROW = {"reason": "", "current": {}} | dict.fromkeys(("difference", "low", "high", "p"), math.nan)
 Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what a line of a table can hold
 
 
@@ -61,17 +65,6 @@ class Baseline(msgspec.Struct):
     rows: list[BaselineRow]
 
 
-class Outcome(NamedTuple):
-    """A row of the baseline compared with the current records."""
-
-    baseline: BaselineRow
-    state: str
-    current: Mapping[int, float] = {}  # results by seed
-    difference: Difference | None = None  # current minus baseline, in points
-    q: float = math.nan  # of its p, adjusted for all rows
-    reason: str = ""
-
-
 def read_baseline(path: Path) -> list[BaselineRow]:
     """Return the rows of a saved table; `UserError` if the file is not one."""
     try:
@@ -86,30 +79,33 @@ def read_baseline(path: Path) -> list[BaselineRow]:
     return saved.rows
 
 
-def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance: float) -> list[Outcome]:
-    """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested."""
-    found = [_compare(row, rows) for row in baseline]
-    q = q_values([one.difference.p if one.difference else math.nan for one in found])
-    outcomes = []
-    for one, own_q in zip(found, q, strict=True):
-        state, reason, total = one.state, one.reason, len(one.baseline.each_seed)
-        if one.difference and own_q < ALPHA and abs(one.difference.mean) > tolerance:
-            state = WORSE if one.difference.mean < 0 else BETTER
-        elif one.difference and -tolerance <= one.difference.low and one.difference.high <= tolerance:
-            state = UNCHANGED
-        if one.current and (missing := len(one.baseline.each_seed.keys() - one.current.keys())):
-            # a drop stays one if seeds are missing
-            count, state = (total - missing, WORSE) if state == WORSE else (missing, MISSING)
-            reason = f"{count} of the baseline's {total} seeds"
-        outcomes.append(one._replace(state=state, reason=reason, q=float(own_q)))
-    if all(one.state in (MISSING, UNTESTED) for one in found):
-        reasons = Counter(f"{one.state}: {one.reason}" for one in outcomes)
-        listed = "; ".join(f"{reason} ({count} of {len(outcomes)} conditions)" for reason, count in reasons.items())
+def check(baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float) -> "pd.DataFrame":
+    """Return what became of each row of the baseline; `tolerance` in points. `UserError` if none could be tested.
+
+    Columns: those of a row, `name`, `state` (one of `STATES`), `reason`, `current` (results by seed), `difference`
+    (current minus baseline, in points) with its 95 % interval `low`, `high`, `p`, and `q` (p adjusted for all rows).
+    """
+    found = as_frame(UNTESTED_ROW | msgspec.structs.asdict(row) | _compare(row, conditions) for row in baseline)
+    found["name"], found["q"] = [row.name for row in baseline], q_values(found["p"].to_numpy(float))
+    nothing_tested = found["state"].isin([MISSING, UNTESTED]).all()
+    sure = (found["q"] < ALPHA) & (found["difference"].abs() > tolerance)
+    found.loc[(found["low"] >= -tolerance) & (found["high"] <= tolerance), "state"] = UNCHANGED
+    found.loc[sure & (found["difference"] < 0), "state"] = WORSE
+    found.loc[sure & (found["difference"] > 0), "state"] = BETTER
+    for row in rows_of(found):
+        lacking, total = len(row.each_seed.keys() - row.current.keys()), len(row.each_seed)
+        if lacking and row.current:  # a drop stays one if seeds are missing
+            left = total - lacking if row.state == WORSE else lacking
+            found.loc[row.Index, "reason"] = f"{left} of the baseline's {total} seeds"
+            found.loc[row.Index, "state"] = WORSE if row.state == WORSE else MISSING
+    if nothing_tested:
+        counts = (found["state"] + ": " + found["reason"]).value_counts(sort=False)
+        listed = "; ".join(f"{reason} ({count} of {len(found)} conditions)" for reason, count in counts.items())
         raise UserError(f"nothing could be checked: {listed}")
-    return outcomes
+    return found
 
 
-def _compare(row: BaselineRow, conditions: Sequence[Condition]) -> Outcome:
+def _compare(row: BaselineRow, conditions: Sequence[Condition]) -> dict[str, Any]:
     """Return the difference of a row that is tested (its state is open), or why it is not.
 
     Settings may differ from those of the baseline: they may be what changed the results.
@@ -121,17 +117,19 @@ def _compare(row: BaselineRow, conditions: Sequence[Condition]) -> Outcome:
     candidates = same or named or known
     if len(candidates) != 1:
         have = "conditions have" if candidates else "condition has"
-        return Outcome(row, MISSING, reason=f"{len(candidates) or 'no'} current {have} this name")
+        return {"state": MISSING, "reason": f"{len(candidates) or 'no'} current {have} this name"}
     [condition] = candidates
     if counts := condition.counts - {row.examples}:
-        return Outcome(row, MISSING, reason=f"{row.examples} examples in the baseline, {max(counts)} now")
+        return {"state": MISSING, "reason": f"{row.examples} examples in the baseline, {max(counts)} now"}
     current = condition.values.get(row.metric, {}) | {run.result.seed: 0.0 for run in condition.diverged}
     if not current:
-        return Outcome(row, MISSING, reason=f"{row.metric} was not measured")
+        return {"state": MISSING, "reason": f"{row.metric} was not measured"}
     shared = sorted(current.keys() & row.each_seed.keys())
     ours, theirs = ([own[seed] for seed in shared] for own in (current, row.each_seed))
     if len(shared) < 2:
-        return Outcome(row, UNTESTED, current, reason="a test needs 2")
+        return {"state": UNTESTED, "reason": "a test needs 2", "current": current}
     if ours == theirs:
-        return Outcome(row, UNCHANGED, current)
-    return Outcome(row, OPEN, current, compare(ours, theirs, True, 100 / max(row.examples, 1)))
+        return {"state": UNCHANGED, "current": current}
+    tested = compare(ours, theirs, True, 100 / max(row.examples, 1))
+    numbers = dict(zip(("difference", "low", "high", "p"), tested, strict=False))
+    return {"state": OPEN, "current": current} | numbers

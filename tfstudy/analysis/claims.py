@@ -1,17 +1,12 @@
 """Judge claims by the records: a frame with a row for each statement, and its numbers.
 
-A statement says between which bounds a mean over seeds lies, a difference of two means, or a ratio; or it quotes a
-published figure. There is a function for each kind (`of_mean`, `of_difference`, `of_ratio`, `of_figure`). p is that
-against the deciding bound: the violated one, or else the nearer one. A statement is decided if its q is below .05:
-supported if the number is within the bounds, else refuted. With fewer seeds than the minimum, or if a run diverged, it
-is open.
+There is a function for each kind of statement: `of_mean`, `of_difference`, `of_ratio`, `of_figure`. p is that against
+the deciding bound: the violated one, or else the nearer one. A statement is decided if its q is below .05: supported if
+the number is within the bounds, else refuted. With fewer seeds than the minimum, or if a run diverged, it is open.
 
 - A statement that one of two conditions is higher has the p and q of this comparison in the table of their study, and
-  is open where these do not decide.
-- All other statements that are judged together are one family: q is p adjusted for their number (Benjamini &
-  Hochberg 1995). The claims of tfstudy are always judged together, whichever are printed.
-- A statement that quotes a published figure is judged as in `analysis.published`.
-- A statement about an instrument is judged by one number for each seed, of its saved measurement.
+  is open where these do not decide. All others that are judged together are one family: q is p adjusted for their
+  number (Benjamini & Hochberg 1995). The claims of tfstudy are always judged together, whichever are printed.
 - Ratios are of what one `tfstudy bench` measured, one setting over another. Speeds are compared round by round, and the
   median of their ratios is tested by signs. Memory and FLOPs are the same in every repeat: their ratios are exact, have
   no p, and are within the bounds or not.
@@ -20,7 +15,7 @@ is open.
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import stats
 from tfstudy.analysis.claim_files import (
@@ -63,33 +58,22 @@ Row = dict[str, Any]
 SUPPORTED, REFUTED, OPEN, NOT_RUN = VERDICTS = ("supported", "refuted", "open", "not run")
 
 
-class Estimate(NamedTuple):
-    """A mean, a difference of means or a ratio, with its 95 % interval, tested against the bounds of a statement."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-    interval: str  # how its ends were found
-    bound: float  # the deciding one: the one that is violated, or else the one with the larger p
-    inside: bool  # whether the mean is strictly above or below a single bound, or between two of them or on one
-    p: float  # two-sided, against that bound; nan without a test
-    test: str  # its name; empty without a test
-
-
-# the columns of a statement that was not measured
-UNMEASURED: Row = dict.fromkeys(Estimate._fields, math.nan) | {
-    "verdict": "", "n": 0, "interval": "", "inside": False, "test": "", "q": math.nan, "least": 0, "diverged": 0,
-    "conditions": (), "reason": "",
+NUMBERS = ("mean", "low", "high", "n", "interval", "bound", "inside", "p", "test", "q")  # of a statement, see `judge`
+UNMEASURED: Row = dict.fromkeys(NUMBERS, math.nan) | {
+    "verdict": "", "n": 0, "interval": "", "inside": False, "test": "", "least": 0, "diverged": 0, "conditions": (),
+    "reason": "",
 }  # fmt: skip
 
 
 def judge(claims: Sequence[Claim], studies: Iterable[Study], records: Sequence[Record] = ()) -> "pd.DataFrame":
     """Return a row for each statement of these claims, whose tests are one family, by studies and `tfstudy bench`.
 
-    Columns: `claim` (its id), `number` (from 1 within it), `statement`, `verdict`; those of an `Estimate`; `q` (p
-    adjusted; of a comparison, that of its study); `least` (the minimum number of seeds, or of rounds), `diverged`
-    (runs); `conditions` (of, minus), and `reason` (of an open one, or why nothing was measured). nan is unknown.
+    Columns: `claim` (its id), `number` (from 1 within it), `statement`, `verdict`; `mean` (or difference, or ratio) of
+    `n` seeds or rounds, with its 95 % interval `low`, `high` by the method `interval`; `bound` (the deciding one) and
+    `inside` (the mean is strictly above or below a single bound, or between two or on one); `p` (two-sided, against
+    that bound) by `test`, `q` (p adjusted; of a comparison, that of its study); `least` (the minimum of `n`),
+    `diverged` (runs); `conditions` (of, minus), and `reason` (of an open one, or why nothing was measured). nan is
+    unknown.
     """
     known: list[Condition] = []
     compared: dict[Hashable, Any] = {}  # comparisons of each study's table, by the keys of both conditions and metric
@@ -144,7 +128,7 @@ def of_figure(one: Statement, known: Sequence[Condition]) -> Row:
     """Judge a statement that quotes a published figure."""
     found = judge_figure(figure_of(one.published), known)
     said = {AGREES: SUPPORTED, DIFFERS: REFUTED}.get(found.verdict, found.verdict)  # the others have the same names
-    ours = dict(zip(Estimate._fields, found.ours or (), strict=False))
+    ours = dict(zip(NUMBERS, found.ours or (), strict=False))
     return ours | {"conditions": (found.condition,) * bool(ours), "verdict": said, "reason": found.reason}
 
 
@@ -161,7 +145,7 @@ def of_conditions(one: Statement, least: int, known: Sequence[Condition], compar
             if not measurements(condition, one.instrument):
                 hint = command("measure", condition.study, one.instrument, "--save")
                 return row | {"verdict": NOT_RUN, "reason": f"not measured: `{hint}`"}
-        row |= (of_difference(one, *chosen) if one.minus else of_mean(one, *chosen))._asdict()
+        row |= of_difference(one, *chosen) if one.minus else of_mean(one, *chosen)
     except UserError as error:  # what an instrument measured can't be used
         return row | {"verdict": OPEN, "reason": str(error)}
     pair = compared.get((frozenset(condition.key for condition in chosen), one.metric)) if one.compares else None
@@ -172,7 +156,7 @@ def of_conditions(one: Statement, least: int, known: Sequence[Condition], compar
     return row
 
 
-def of_mean(one: Statement, condition: Condition) -> Estimate:
+def of_mean(one: Statement, condition: Condition) -> Row:
     """Test the mean of a condition against bounds: by Student's t, or a share that all seeds have by its score."""
     found = values_by_seed(condition, one, one.of)
     values, rounding = [*found.values()], 0.0 if one.instrument else resolution(condition)
@@ -193,13 +177,11 @@ def of_mean(one: Statement, condition: Condition) -> Estimate:
     return _estimate(one.bounds, measured, p, "t")
 
 
-def of_difference(one: Statement, first: Condition, second: Condition) -> Estimate:
+def of_difference(one: Statement, first: Condition, second: Condition) -> Row:
     """Test the difference of two conditions against bounds. If it is not paired, n is the smaller number of seeds."""
     x, y = values_by_seed(first, one, one.of), values_by_seed(second, one, one.minus)
-    if (
-        one.instrument
-        and len({own.comparable for c in (first, second) for own in measurements(c, one.instrument).values()}) > 1
-    ):
+    saved = [measurements(condition, one.instrument) for condition in (first, second) if one.instrument]
+    if len({own.comparable for by_seed in saved for own in by_seed.values()}) > 1:
         raise UserError(f"runs were measured by {one.instrument} with different settings")
     paired = pairing_key(first) == pairing_key(second) and x.keys() == y.keys() and len(x) > 1
     rounding = 0.0 if one.instrument else max(resolution(first), resolution(second))
@@ -230,17 +212,18 @@ def of_ratio(one: Statement, records: Sequence[Record]) -> Row:
     timed = TIME in (one.of["quantity"], one.over["quantity"])
     measured = stats.median_interval(each) if timed else Interval(each[0], each[0], each[0], 1, EXACT)
     p = {bound: stats.sign_test(each, bound) if timed else math.nan for bound in one.bounds if math.isfinite(bound)}
-    return _estimate(one.bounds, measured, p, "signs")._asdict() | {"least": stats.fewest_values()}
+    return _estimate(one.bounds, measured, p, "signs") | {"least": stats.FEWEST_VALUES}
 
 
-def _estimate(bounds: Bounds, measured: Interval, p: Mapping[float, float], test: str) -> Estimate:
-    """Return the estimate of what was measured, given its p against each bound that is tested."""
+def _estimate(bounds: Bounds, measured: Interval, p: Mapping[float, float], test: str) -> Row:
+    """Return the columns of what was measured, given its p against each bound that is tested."""
     (low, high), mean = bounds, measured.mean
     inside = low < mean < high if math.isinf(low) or math.isinf(high) else low <= mean <= high
     deciding = low if mean < low else high
     if inside or deciding not in p:
         deciding = max(p, key=lambda bound: 2.0 if math.isnan(p[bound]) else p[bound])  # nan counts as the largest
-    return Estimate(*measured, deciding, inside, p[deciding], "" if math.isnan(p[deciding]) else test)
+    tested = deciding, inside, p[deciding], "" if math.isnan(p[deciding]) else test
+    return dict(zip(NUMBERS, (*measured, *tested), strict=False))
 
 
 # What they are measured by: conditions, selected by name and settings, never by their results; and records

@@ -8,7 +8,7 @@ contradictory (another record of the same run has different results). Imports no
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,7 +60,9 @@ class RunRecord(NamedTuple):
 
         A config that is older than a key lacks it, so that only these settings can be compared with newer runs.
         """
-        return changed_settings(self.environments, self.config)
+        settings, config = self.environments[-1].settings if self.environments else {}, self.config
+        recorded = flatten(settings) if settings else config
+        return {key: value for key, value in config.items() if key in recorded}
 
     @property
     def study(self) -> str:
@@ -103,13 +105,6 @@ class Study(NamedTuple):
 @lru_cache(maxsize=1 << 14)
 def _config(text: bytes) -> dict[str, Any]:
     return flat_yaml(text)
-
-
-def changed_settings(environments: Sequence[Environment], config: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run that its record says differ from their default; all if it does not say."""
-    settings = environments[-1].settings if environments else {}
-    recorded = flatten(settings) if settings else config
-    return {key: value for key, value in config.items() if key in recorded}
 
 
 def read_study(root: Path) -> Study:

@@ -5,15 +5,15 @@ experiments of a study that have the same names (`distinguishing`), or with thei
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.analysis.frame import DEFAULT, RunRecord, changed_settings
+from tfstudy.analysis.frame import DEFAULT, RunRecord
 from tfstudy.config import presets
-from tfstudy.config.trees import flatten, merge, short_key
+from tfstudy.config.trees import flat_yaml, flatten, merge, short_key
 from tfstudy.errors import UserError
-from tfstudy.runs.store import open_run, read_config
+from tfstudy.runs.store import open_run
 
 NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
 IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset
@@ -59,10 +59,10 @@ def varying(configs: Sequence[Mapping[str, Any]], fewest: bool = True) -> list[s
     return chosen
 
 
-def of_configs(configs: Sequence[Mapping[str, Any]], comparable: Sequence[Settings] = ()) -> list[str]:
+def of_configs(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return how each config differs from others of its task, split scheme and architecture: `dim=64, steps=100`.
 
-    Empty where there are no others, or where only the seed differs. `comparable` are the settings to compare by.
+    Empty where there are no others, or where only the seed differs.
     """
     flat = [flatten(config) for config in configs]
     groups: dict[str, list[int]] = {}
@@ -70,7 +70,7 @@ def of_configs(configs: Sequence[Mapping[str, Any]], comparable: Sequence[Settin
         groups.setdefault(str([config.get(key) for key in ("task", "data.split", "arch")]), []).append(number)
     texts = [""] * len(flat)
     for members in groups.values():
-        keys = varying([(comparable or flat)[number] for number in members])
+        keys = varying([flat[number] for number in members])
         for number in members:
             texts[number] = text({key: flat[number].get(key, MISSING) for key in keys}, ", ", most=MAX_LISTED)
     return texts
@@ -81,19 +81,8 @@ def of_runs(paths: Sequence[Path]) -> list[str]:
     texts: dict[Path, str] = {}
     for study in dict.fromkeys(path.parts[:-3] for path in paths):
         members = [path for path in paths if path.parts[:-3] == study]
-        configs = [_config(path) for path in members]
-        changed = [
-            changed_settings(open_run(path).environments, config) for path, config in zip(members, configs, strict=True)
-        ]
-        texts |= zip(members, of_configs(configs, changed), strict=True)
+        texts |= zip(members, of_configs([flat_yaml(open_run(path).config) for path in members]), strict=True)
     return [texts[path] for path in paths]
-
-
-def _config(path: Path) -> Settings:
-    try:
-        return flatten(read_config(path))
-    except UserError:
-        return {"task": f"unreadable {path}"}
 
 
 def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
@@ -111,15 +100,12 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
         hash_: {key: run.config[key] for key in order if key in differing and (key in own or run.config.get(key))}
         for (hash_, run), own in zip(experiments.items(), changed, strict=True)
     }
-    ways: tuple[Callable[[RunRecord], Settings], ...] = (
-        lambda run: {OUTDATED: True} if run.outdated() else {},
-        lambda run: {"experiment": run.result.experiment[:8]},
-    )
-    for describe in ways:
+    for key in (OUTDATED, "experiment"):
         counts = Counter(map(str, out.values()))
-        same = {hash_: describe(experiments[hash_]) for hash_, one in out.items() if counts[str(one)] > 1}
-        if len(set(map(str, same.values()))) > 1:
-            out |= {hash_: out[hash_] | more for hash_, more in same.items()}
+        same = [hash_ for hash_, one in out.items() if counts[str(one)] > 1]
+        more = {h: bool(experiments[h].outdated()) if key == OUTDATED else h[:8] for h in same}
+        if len({*more.values()}) > 1:
+            out |= {hash_: out[hash_] | ({key: value} if value else {}) for hash_, value in more.items()}
     return out
 
 
@@ -147,14 +133,9 @@ def distance(condition: Condition, named: Collection[str] = ()) -> tuple[Any, ..
     return len(differing(condition).difference(named)), outdated, -len(runs), condition.label
 
 
-def preset_text(condition: Condition, beside_label: bool = False) -> str:
-    """Return the preset with the settings that differ from it: `preset default with dropout=0.1`.
-
-    At most a few; or, beside a label, all but those in the condition's label.
-    """
-    keys = differing(condition) - (LANGUAGE if condition.corpus else set())
-    keys -= {*condition.settings} if beside_label else set()
+def preset_text(condition: Condition) -> str:
+    """Return the preset with the settings that differ from it and are not in the condition's label."""
+    keys = differing(condition) - {*condition.settings} - (LANGUAGE if condition.corpus else set())
     # a setting that the config lacks is newer than the run, which had its default
-    settings = {key: condition.config.get(key, MISSING) for key in sorted(keys)}
-    shown = text(settings, ", ", most=1000 if beside_label else MAX_LISTED)
+    shown = text({key: condition.config.get(key, MISSING) for key in sorted(keys)}, ", ")
     return f"preset {condition.preset}" + (f" with {shown}" if shown else "")

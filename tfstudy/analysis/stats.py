@@ -20,6 +20,7 @@ LEVEL = 0.95  # of intervals
 ALPHA = 0.05  # expected share of false findings among all of a document
 POWER = 0.8  # with which the proposed number of seeds finds a difference
 MAX_SEEDS = 1000  # more are not proposed
+FEWEST_VALUES = 6  # whose median has a 95 % interval: even that of all five has only 1 - 2 / 2**5 = 94 %
 ORDER_STATISTICS, EXACT = "order statistics", "exact"  # methods of intervals of medians
 Values = Sequence[float] | NDArray[np.float64]
 
@@ -51,15 +52,6 @@ Measured = TypeVar("Measured", Interval, Difference)
 Name = TypeVar("Name", bound=Hashable)
 
 
-class Fit(NamedTuple):
-    """y = intercept + slope log10(x), and the confidence interval of the slope."""
-
-    intercept: float
-    slope: float
-    low: float
-    high: float
-
-
 # Means and medians
 
 
@@ -76,32 +68,26 @@ def clipped(measured: Measured, low: float = 0.0, high: float = 100.0) -> Measur
     return measured._replace(low=max(measured.low, low), high=min(measured.high, high)) if measured.n > 1 else measured
 
 
-def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
-    """Return the median, and as its interval the nearest two order statistics of at least this coverage.
+def median_interval(values: Sequence[float]) -> Interval:
+    """Return the median, and as its interval the nearest two order statistics with a coverage of at least 95 %.
 
     The coverage of the k-th smallest and the k-th largest of n values is 1 - 2 P(Binomial(n, 1/2) < k). The ends are
-    nan if even the smallest and the largest value do not reach the level: with 5 values and 95 %, for example.
+    nan below `FEWEST_VALUES`.
     """
     ordered, n = sorted(values), len(values)
     coverage = (1 - 2 * sum(math.comb(n, i) for i in range(k)) / 2**n for k in range(1, (n + 1) // 2 + 1))
-    k = sum(one >= level for one in coverage)
+    k = sum(one >= LEVEL for one in coverage)
     low, high = (ordered[k - 1], ordered[n - k]) if k else (math.nan, math.nan)
     return Interval(median(ordered) if n else math.nan, low, high, n, ORDER_STATISTICS)
 
 
-def fewest_values(level: float = LEVEL) -> int:
-    """Return the smallest number of values whose median has an interval of this level."""
-    return next(n for n in range(2, 1000) if 1 - 2 / 2**n >= level)
-
-
-def log_fit(x: Values, y: Values) -> Fit:
-    """Fit y on log10(x) by least squares, with Student's interval of the slope; nan ends with fewer than 3 points."""
+def log_slope(x: Values, y: Values) -> Interval:
+    """Return the slope of y on log10(x) by least squares, with Student's interval; nan ends below 3 points."""
     from scipy import stats  # imports ten times as slowly as scipy.special
 
     fit = stats.linregress(np.log10(np.asarray(x, float)), np.asarray(y, float))
     half = t_quantile((1 + LEVEL) / 2, len(x) - 2) * float(fit.stderr) if len(x) > 2 else math.nan
-    slope = float(fit.slope)
-    return Fit(float(fit.intercept), slope, slope - half, slope + half)
+    return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(x), "t")
 
 
 def t_quantile(share: float, degrees: float) -> float:

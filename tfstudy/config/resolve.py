@@ -3,17 +3,17 @@
 Imports no torch before the names of the task and the architecture are known to be valid, and never Lightning.
 """
 
-import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.config.trees import MAX_DEPTH, Tree, merge, nested, parse_yaml
+from tfstudy.config.trees import MAX_DEPTH, Tree, as_number, merge, parse_yaml, unflatten
 from tfstudy.errors import UserError, nearest, quoted
 
 Section = TypeVar("Section", bound=BaseModel)
@@ -21,59 +21,20 @@ ALMOST = 0.9  # share of characters that an unknown key has in common with one o
 LARGEST = 2**63 - 1  # of all integers
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
 RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tuple has those of several architectures
-    "data.duplicates": "allowed",  # of sorting
-    "data.hub": "",  # of scan
-    "data.max_edit_distance": 3,  # of parentheses
-    "data.test_digits": 0,  # of sorting
-    "data.test_symbols": 0,
-    "data.modulus": 7,  # of arithmetic
-    "data.reverse_output": False,
-    "data.repeats": 2,  # of copying
-    "data.digits": 3,  # of sorting
-    "data.queries": 0,  # of recall
-    "data.bleu_tokenizer": "auto",  # of translation, and the next
-    "data.drop_overlap": True,
-    "data.lowercase": False,
-    "data.max_subwords": 0,
-    "data.reverse": False,
-    "data.shared_subwords": True,
-    "data.subset_seed": 0,
-    "data.subword_pairs": 0,
-    "data.source_language": "",
-    "data.scratchpad": False,  # of generated tasks, and the next
-    "data.curriculum": 0,
-    "data.index_hints": 0,  # of copying
-    "model.activation_dropout": None,  # of the Transformer
-    "model.attention": ("full", True),  # of the Transformer, and of the CNN
-    "model.attention_window": 0,
-    "model.cross_positions": "none",
-    "model.decoder_positions": None,
-    "model.depth_signal": False,
-    "model.expert_balance": 0.01,
-    "model.experts": 0,
-    "model.experts_per_token": 1,
-    "model.heads": 1,  # of minGRU
-    "model.input_feeding": False,  # of the LSTM
-    "model.input_injection": False,
-    "model.layer_init": "xavier",
-    "model.qk_norm": False,
-    "model.score_scale": "sqrt_dim",
-    "model.self_attention_every": 0,  # of minGRU
-    "model.temperature": 1.0,
-    "model.test_layers": 0,
-    "model.weight_norm": True,  # of the CNN
-    "model.word_dropout": 0.0,
-    "train.average_last": 0,
-    "train.ema_decay": 0.0,
-}
-WRONG_KINDS = {  # what pydantic says of values of another kind, in plain words
-    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),
-    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
-    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
-    "string_type": "must be text",
-    "list_type": "must be a list",
-    "dict_type": "must be keys with values",
-}
+    "data.duplicates": "allowed", "data.hub": "", "data.max_edit_distance": 3, "data.test_digits": 0,
+    "data.test_symbols": 0, "data.modulus": 7, "data.reverse_output": False, "data.repeats": 2, "data.digits": 3,
+    "data.queries": 0, "data.bleu_tokenizer": "auto", "data.drop_overlap": True, "data.lowercase": False,
+    "data.max_subwords": 0, "data.reverse": False, "data.shared_subwords": True, "data.subset_seed": 0,
+    "data.subword_pairs": 0, "data.source_language": "", "data.scratchpad": False, "data.curriculum": 0,
+    "data.index_hints": 0,
+    "model.activation_dropout": None, "model.attention": ("full", True), "model.attention_window": 0,
+    "model.cross_positions": "none", "model.decoder_positions": None, "model.depth_signal": False,
+    "model.expert_balance": 0.01, "model.experts": 0, "model.experts_per_token": 1, "model.heads": 1,
+    "model.input_feeding": False, "model.input_injection": False, "model.layer_init": "xavier", "model.qk_norm": False,
+    "model.score_scale": "sqrt_dim", "model.self_attention_every": 0, "model.temperature": 1.0, "model.test_layers": 0,
+    "model.weight_norm": True, "model.word_dropout": 0.0,
+    "train.average_last": 0, "train.ema_decay": 0.0,
+}  # fmt: skip
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},
@@ -118,10 +79,12 @@ def resolve_section(section: type[Section], values: Any, prefix: str = "", known
     if not isinstance(values, dict):
         raise UserError(f"'{prefix.rstrip('.')}' must be a section of keys, but is {quoted(values)}")
     values = _without_retired(values, section, prefix)
-    wrong = _wrong_kinds(values, section, prefix)
-    errors = [*wrong.values()]
+    unfit = {key: rule for key, value in values.items() if (rule := _unfit(value))}
+    errors = [f"'{prefix}{key}' must be {rule}, but is {quoted(values[key])}" for key, rule in unfit.items()]
+    numbers = {key for key, field in section.model_fields.items() if field.annotation is float}
+    fit = {k: as_number(v) if k in numbers else v for k, v in values.items() if k not in unfit}
     try:
-        found = section.model_validate({key: value for key, value in values.items() if key not in wrong})
+        found = section.model_validate(fit, strict=True)
     except ValidationError as error:
         errors += _explain(error, section, prefix, known)
     if errors:
@@ -149,7 +112,7 @@ def overrides(assignments: Sequence[str]) -> Tree:
             leaf: Any = parse_yaml(value, f"the value of {quoted(key)}") if value else ""
         except UserError:  # text, such as a path with a colon
             leaf = value
-        tree = merge(tree, nested(key, leaf))
+        tree = merge(tree, unflatten({key: leaf}))
     return tree
 
 
@@ -166,36 +129,18 @@ def _without_retired(values: Tree, section: type[BaseModel], prefix: str) -> Tre
     }
 
 
-def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[str, str]:
-    """Return the messages, by key, for values that pydantic would convert to another kind: `steps: yes` to 1 step.
-
-    Numbers may be text, such as 1e-3, which YAML does not read as a number.
-    """
-    wrong: dict[str, str] = {}
-    for key in values.keys() & section.model_fields.keys():
-        value, kind, rule = values[key], section.model_fields[key].annotation, ""
-        if isinstance(value, str) and NO_TEXT.search(value):
-            rule = "text without NUL and without halves of characters"
-        elif kind is bool and not isinstance(value, bool):
-            rule = "true or false"
-        elif kind in (int, float) and isinstance(value, bool):
-            rule = "a number"
-        elif kind is int and isinstance(value, str) and "-" in value.strip()[1:]:  # 0-2 would be -2
-            rule = "a whole number"
-        elif kind is int and isinstance(value, int) and abs(value) > LARGEST:
-            rule = f"at most {LARGEST}"
-        if rule:
-            text = value if isinstance(value, str) else json.dumps(value, default=str)
-            wrong[key] = f"'{prefix}{key}' must be {rule}, but is {quoted(text)}"
-    return wrong
+def _unfit(value: Any) -> str:
+    """Return what a value of any setting must be and is not; empty if it may be one."""
+    if isinstance(value, str) and NO_TEXT.search(value):
+        return "text without NUL and without halves of characters"
+    return f"at most {LARGEST}" if isinstance(value, int) and abs(value) > LARGEST else ""
 
 
 def _explain(error: ValidationError, section: type[BaseModel], prefix: str, known: Sequence[str]) -> Iterator[str]:
     """Yield a line for each error: what a value must be and what it is, with the nearest of a few allowed words."""
     for problem in error.errors(include_url=False):
         key, value = quoted(".".join(map(str, problem["loc"])), marks=""), problem["input"]
-        text = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-        rule = WRONG_KINDS.get(problem["type"]) or text
+        rule = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         if problem["type"] == "extra_forbidden":
             yield _unknown(key, section, prefix, known)
         elif problem["type"] == "missing":
@@ -203,23 +148,17 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str, know
         elif not key:
             yield f"{prefix}{rule}"
         else:
-            words = re.findall(r"'([^']*)'", text) if problem["type"] == "literal_error" else ()
+            words = re.findall(r"'([^']*)'", rule) if problem["type"] == "literal_error" else ()
             hint = nearest(value, words) if isinstance(value, str) else ""
             yield f"'{prefix}{key}' {rule}, but is {quoted(value)}{hint}"
 
 
-def _settings_of(arch: str) -> Iterable[str]:
-    """The keys of an architecture's config; none if it is a plug-in that can't be imported."""
-    try:
-        return models.find(arch).Config.model_fields
-    except UserError:
-        return ()
-
-
 def _unknown(key: str, section: type[BaseModel], prefix: str, known: Sequence[str]) -> str:
-    """The message for an unknown key: the architecture that has it, the nearest key, or all keys of the section."""
-    keys, text = [prefix + name for name in section.model_fields], f"unknown key '{prefix}{key}'"
-    owners = [name for name in models.names() if prefix == "model." and key in _settings_of(name)]
+    """The message for an unknown key: the architectures that have it, the nearest key, or all keys of the section."""
+    keys, text, owners = [prefix + name for name in section.model_fields], f"unknown key '{prefix}{key}'", []
+    for arch in models.names() if prefix == "model." else ():
+        with suppress(UserError):  # a plug-in that can't be imported
+            owners += [arch] * (key in models.find(arch).Config.model_fields)
     if owners:
         return f"{text}; it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
     if (whole := prefix + key) in RETIRED:

@@ -27,25 +27,13 @@ class TrainConfig(Section):
     steps: int = Field(3000, ge=1, description="optimiser steps; the last weights are evaluated")
     batch_size: int = Field(64, ge=1, description="maximum number of examples per batch")
     batch_tokens: int = Field(
-        0,
-        ge=0,
-        description=(
-            "maximum number of tokens per batch with padding, on the longer of source and target (0: no limit), or "
-            "with batching 'random' about this number without padding; BOS counts, except with batching 'fairseq'"
-        ),
+        0, ge=0, description="maximum tokens per batch on its longer side (0: no limit), with padding unless random"
     )
     batching: Literal["random", "length", "fairseq"] = Field(
-        "random",
-        description=(
-            "batches of any lengths; of similar target length, newly composed in every epoch; or as in fairseq 0.6: of "
-            "similar source length, a multiple of 8 examples, composed once and reordered in every epoch"
-        ),
+        "random", description="batches of any lengths, of similar target length, or as fairseq 0.6 composes them"
     )
     resampled_examples: int = Field(
-        0,
-        ge=0,
-        le=100_000_000,
-        description="train on so many draws from the train split, once per seed (0: all of it)",
+        0, ge=0, le=100_000_000, description="train on so many draws from the train split, once per seed (0: all of it)"
     )
     micro_batches: int = Field(0, ge=0, description="parallel micro-batches per step (0: 1 or 2, by device and work)")
     accumulate_grad_batches: int = Field(1, ge=1, description="batches per step, whose gradients are averaged")
@@ -53,11 +41,8 @@ class TrainConfig(Section):
     learning_rate: float = Field(1e-3, gt=0, description="highest learning rate; with schedule 'noam', a factor of it")
     schedule: Literal["cosine", "inverse_sqrt", "constant", "noam"] = Field(
         "cosine",
-        description=(
-            "learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step) with at least 1 for "
-            "warmup_steps, or constant; noam: learning_rate / sqrt(model.dim * step), with a linear warm-up to that "
-            "unless warmup_steps is 0 (Vaswani et al. 2017)"
-        ),
+        description="learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step), or constant; noam: "
+        "learning_rate / sqrt(model.dim * step) (Vaswani et al. 2017)",
     )
     warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up (0: none)")
     beta1: float = Field(0.9, ge=0, lt=1, description="first beta of AdamW; momentum of SGD")
@@ -82,10 +67,8 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _consistent(self) -> "TrainConfig":
         if self.validation_interval % self.log_interval:
-            raise ValueError(
-                f"validation_interval must be a multiple of log_interval ({self.log_interval}), "
-                f"but is {self.validation_interval}"
-            )
+            interval = f"a multiple of log_interval ({self.log_interval})"
+            raise ValueError(f"validation_interval must be {interval}, but is {self.validation_interval}")
         if self.sampling_stops_at_eos and not self.target_eos:
             raise ValueError("sampling_stops_at_eos must be false if target_eos is false")
         if self.gradient_checkpointing and self.compile:
@@ -101,10 +84,8 @@ class DecodeConfig(Section):
     length_penalty: float = Field(0.0, ge=0, le=10, description="beam search: exponent of the length in its scores")
     limit: Literal["longest", "source"] = Field(
         "longest",
-        description=(
-            "maximum number of generated tokens: 16 more than the longest target; or 16 more than the length of "
-            "the source times a, the 99 % quantile of target length / source length in the train split (at least 1)"
-        ),
+        description="maximum number of generated tokens: 16 more than the longest target; or than the source times the "
+        "99 % quantile of target length / source length in the train split (at least 1)",
     )
     max_length: int = Field(0, ge=0, le=1_000_000, description="maximum of generated tokens per output (0: see limit)")
 
@@ -139,11 +120,8 @@ class RunConfig(Section):
     def _has_best_checkpoint(self) -> "RunConfig":
         train = self.train
         if self.eval.checkpoint == "best" and train.steps % train.validation_interval:
-            raise ValueError(
-                f"with eval.checkpoint 'best', train.steps must be a multiple of train.validation_interval "
-                f"({train.validation_interval}), and that a multiple of train.log_interval ({train.log_interval}), but "
-                f"train.steps is {train.steps}"
-            )
+            interval = f"a multiple of train.validation_interval ({train.validation_interval})"
+            raise ValueError(f"with eval.checkpoint 'best', train.steps must be {interval}, but is {train.steps}")
         return self
 
 

@@ -40,7 +40,12 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Tree:
 
 def unflatten(flat: Mapping[str, Any]) -> Tree:
     """Return `{"model.dim": 64}` as `{"model": {"dim": 64}}`; the inverse of `flatten`."""
-    return merge(*(nested(key, value) for key, value in flat.items()))
+    tree: Tree = {}
+    for key, value in flat.items():
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        tree = merge(tree, value)
+    return tree
 
 
 def as_number(value: Any) -> Any:
@@ -56,14 +61,6 @@ def short_key(key: str) -> str:
     """Return `norm` for `model.norm`, as tables name a setting; the whole key if its last word is ambiguous."""
     word = key.rpartition(".")[2]
     return key if word in AMBIGUOUS else word
-
-
-def nested(key: str, value: Any) -> Tree:
-    """Return the tree with one value, at a dotted key."""
-    for part in reversed(key.split(".")):
-        value = {part: value}
-    tree: Tree = value
-    return tree
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

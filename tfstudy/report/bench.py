@@ -9,7 +9,7 @@ import msgspec
 import pandas as pd
 
 from tfstudy.analysis.claim_files import SIZES
-from tfstudy.analysis.stats import fewest_values, median_interval
+from tfstudy.analysis.stats import FEWEST_VALUES, median_interval
 from tfstudy.performance.record import Record
 from tfstudy.report.markup import plural, short_number, significant
 from tfstudy.report.render import Cells, Listing
@@ -66,8 +66,8 @@ def _explanations(records: Sequence[Record]) -> list[str]:
     torch = f"torch {machine.versions.get('torch', 'unknown')}"
     notes = [f"{machine.device}, {threads}, {torch}, {machine.started[:10]}"]
     if rounds:
-        enough = rounds >= fewest_values()
-        half = "half the width of its 95 % interval" if enough else f"from {fewest_values()} rounds on"
+        enough = rounds >= FEWEST_VALUES
+        half = "half the width of its 95 % interval" if enough else f"from {FEWEST_VALUES} rounds on"
         notes.append(
             f"tokens/s: target tokens per second of {records[0].clock} time, median of {plural(rounds, 'round')}; "
             f"±: {half}; ratio: to the variant default, median over the rounds"

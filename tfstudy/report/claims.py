@@ -18,7 +18,7 @@ from tfstudy.analysis.claim_files import (
     Statement,
     read_claims,
 )
-from tfstudy.analysis.claims import NOT_RUN, OPEN, REFUTED, SUPPORTED, Estimate, judge, values_by_seed, verdict
+from tfstudy.analysis.claims import NOT_RUN, NUMBERS, OPEN, REFUTED, SUPPORTED, judge, values_by_seed, verdict
 from tfstudy.analysis.frame import Study, read_studies
 from tfstudy.analysis.stats import EXACT
 from tfstudy.analysis.summary import rows_of
@@ -164,7 +164,7 @@ def _tree(row: Judged) -> dict[str, Any]:
         runs = {key: [str(run.path) for run in getattr(condition, key)] for key in ("runs", "diverged")}
         conditions.append({"label": condition.label, "each_seed": {str(k): v for k, v in each_seed.items()}} | runs)
     said = {"verdict": row.verdict, "reason": row.reason, "sentence": line(row)}
-    numbers = {key: getattr(row, key) for key in (*Estimate._fields, "q")} if row.n else {}
+    numbers = {key: getattr(row, key) for key in NUMBERS} if row.n else {}
     return {**said, **msgspec.to_builtins(one), **numbers, "conditions": conditions}
 
 

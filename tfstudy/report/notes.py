@@ -214,7 +214,7 @@ def _presets(rows: Sequence[Condition]) -> list[str]:
     """Return which settings differ from the presets as they are now, besides those in the names of conditions."""
     differing: dict[str, set[str]] = {}
     for row in rows:
-        if (text := preset_text(row, beside_label=True)) != f"preset {row.preset}":
+        if (text := preset_text(row)) != f"preset {row.preset}":
             differing.setdefault(text, set()).add(row.arch)
     parts = [f"{several(archs)}: {text}" for text, archs in differing.items()]
     return [f"settings that differ from today's presets, beside those in the names: {_first(parts)}"] if parts else []

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, as_number, merge, nested
+from tfstudy.config.trees import Tree, as_number, merge, unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.parameter_matching import width_divisors
 
@@ -119,7 +119,7 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
             one_of("section of --search", section, SEARCHED)
         for value in kind.values if isinstance(kind, Choice) else (kind.low, kind.high):
             try:
-                resolve(merge(base, {} if key == WIDTH else nested(key, value)))
+                resolve(merge(base, {} if key == WIDTH else unflatten({key: value})))
             except UserError as error:
                 problems |= dict.fromkeys(str(error).splitlines())
     if problems:

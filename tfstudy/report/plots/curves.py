@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, RunRecord
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.stats import clipped, interval, log_fit
+from tfstudy.analysis.stats import clipped, interval, log_slope
 from tfstudy.analysis.summary import AMOUNT, length_threshold, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
@@ -171,9 +171,9 @@ def data(conditions: pd.DataFrame) -> layout.Plot:
     slopes: dict[Any, str] = {}  # by panel and label
     for key, own in runs.groupby(["panel", "label"], sort=False):
         if own["size"].nunique() > 1:
-            fit = log_fit(own["size"].tolist(), own["value"].tolist())
+            fit = log_slope(own["size"].tolist(), own["value"].tolist())
             ends = "" if math.isnan(fit.low) else f" [{fit.low:+.1f}, {fit.high:+.1f}]"
-            slopes[key] = f"{fit.slope:+.1f}{ends}".replace("-", MINUS)
+            slopes[key] = f"{fit.mean:+.1f}{ends}".replace("-", MINUS)
     if not slopes:
         raise UserError("no two conditions differ in their number of training examples only, so no trend can be drawn")
     runs = runs[runs["panel"].isin({panel for panel, _ in slopes})]
