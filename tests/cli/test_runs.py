@@ -1,8 +1,6 @@
 """`tfstudy run`, `config` and `list`: the config that options ask for, what is printed, and what there is."""
 
 import json
-import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.grids.spec import grid_names
 from tfstudy.report.lists import LISTS
 from tfstudy.runs.store import read_result
-from tfstudy.training import progress
 
 
 def resolved(*args, **more) -> RunConfig:
@@ -76,21 +73,6 @@ def test_a_run_ends_with_its_result_its_folder_and_one_line_on_what_to_type(fini
     assert tfstudy(*command(), "--quiet") == 0
     out, err = capsys.readouterr()
     assert (out.splitlines()[-1], err) == (str(path), "")
-
-
-@pytest.mark.parametrize("words", [["predict", "a"], ["measure", "attention", "a b"], ["evaluate"], ["export"]])
-def test_quiet_commands_print_no_progress(words, finished, capsys, monkeypatch):
-    path = finished()
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    printed = []
-    for more in ([], ["--quiet"]):
-        assert tfstudy(words[0], path, *words[1:], *more) == 0
-        printed.append(capsys.readouterr())
-    assert ["loading PyTorch" in one.err for one in printed] == [True, False]
-    assert printed[1].err == ""
-    out, quiet_out = (re.sub(r"\d+ MiB", "", one.out) for one in printed)
-    assert out == quiet_out != ""
 
 
 def test_a_gpu_computes_convolutions_in_full_float32(monkeypatch):
