@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from tests.models.reference import CLOSE, at, placed, randomised, sight
 from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.config import Positions
-from tfstudy.models.layers import Embedding, EmbeddingInit, embedding_init
+from tfstudy.models.layers import Embedding, embedding_init
 from tfstudy.models.positions import SCHEMES, Setup, acts_on_attention
 from tfstudy.models.positions.schemes import (
     BUCKETS,
@@ -65,7 +65,7 @@ def test_self_attention_without_positions_is_permutation_equivariant(order):
 
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
-        Embedding(9, 6, "learned", 4, EmbeddingInit())(placed(torch.tensor([[5]]), torch.tensor([[4]])))
+        Embedding(9, 6, "learned", 4, (1.0, 1.0, False))(placed(torch.tensor([[5]]), torch.tensor([[4]])))
 
 
 @pytest.mark.parametrize(("new", "keys", "causal"), [(5, 5, True), (1, 5, True), (2, 5, True), (5, 5, False)], ids=str)

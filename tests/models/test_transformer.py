@@ -10,12 +10,13 @@ from torch.testing import assert_close
 from tests.conftest import perturbed
 from tests.models.reference import CLOSE, randomised, sight
 from tfstudy.instruments.hooks import logits_of
-from tfstudy.models.attention import MultiHeadAttention, Sight
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import parameter_count
+from tfstudy.models.decoder_only import after_source
 from tfstudy.models.layers import Layer, feedforward
 from tfstudy.models.residual import Residual
 from tfstudy.models.tokens import Tokens, flat
-from tfstudy.models.transformer import Transformer, after_source
+from tfstudy.models.transformer import Transformer
 
 # Attention
 
@@ -161,8 +162,7 @@ def test_decoder_only_is_an_encoder_of_torch_with_the_mask_of_a_prefix_language_
 
 def test_in_decoder_only_positions_of_the_target_follow_those_of_the_source(build, source):
     new = Tokens.of(torch.full((3, 2), 4))
-    target = after_source(new, Tokens.of(source))
-    seen = Sight.prefix(target, Tokens.of(source))
+    target, seen = after_source(new, Tokens.of(source))
     lengths = (source > 0).sum(1).tolist()
     assert seen.places[0].queries.tolist() == [[n, n + 1] for n in lengths]
     assert target.positions.tolist() == seen.places[0].queries.flatten().tolist()

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 SHARED = {
-    "attention", "base", "checkpointing", "config", "copying", "dropout", "layers", "positions", "recurrent",
-    "recurrent_model", "residual", "source_attention", "tokens",
+    "attention", "base", "checkpointing", "config", "copying", "decoder_only", "dropout", "layers", "positions",
+    "recurrent", "recurrent_model", "residual", "source_attention", "tokens",
 }  # fmt: skip
 # All other modules of this folder are architectures.
 REGISTRY = Registry("architecture", __name__, "tfstudy/models", SHARED)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from tfstudy.models.checkpointing import in_chunks
+from tfstudy.models.checkpointing import ALL, in_chunks
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.positions import Places, Setup, acts_on_attention, on_attention
 from tfstudy.models.tokens import Shapes, Tokens, flat, per_source, rectangles
@@ -50,23 +50,6 @@ class Sight(NamedTuple):
         shapes = per_source(target.shapes, [rows for rows, _ in source.shapes])
         masks = [mask[:, None, None] for (mask,) in source.rectangles(source.mask)]
         return cls(shapes, masks, [None] * len(shapes), "cross")
-
-    @classmethod
-    def prefix(cls, target: Tokens, source: Tokens) -> "Sight":
-        """Tokens of the target see their source, themselves and the target before them (decoder-only).
-
-        The keys are those of the source with its padding, and behind them those of the target.
-        """
-        masks, at = [], []
-        sources = source.rectangles(source.mask)
-        for (rows, new), numbers, (mask,) in zip(target.shapes, target.so_far, sources, strict=True):
-            mask = mask.repeat_interleave(rows // max(1, len(mask)), 0)  # of the source of each hypothesis
-            length, so_far = mask.shape[1], numbers.shape[1]
-            keys = torch.cat([torch.arange(length, device=mask.device).expand(rows, -1), numbers.expand(rows, -1)], 1)
-            at.append(Places(numbers[:, target.start :], keys, -length - new, length + so_far))
-            causal = causal_mask(new, so_far, mask.device)[:, 0].expand(rows, -1, -1)
-            masks.append(torch.cat([mask[:, None].expand(-1, new, -1), causal], 2)[:, None])
-        return cls(target.shapes, masks, at, "prefix")
 
     def visible(
         self, mask: Tensor | None, queries: int, keys: int, device: torch.device, fused: bool
@@ -165,25 +148,26 @@ class MultiHeadAttention(nn.Module):
         kernel would draw it from the global generator.
         """
         keys, values, (rows, _, length, _) = key_value.keys, key_value.values, query.shape
-        drops = self.training and self.dropout.probability > 0
-        fused = self.relative is None and not drops and not self.weights.hooked
+        explicit = self.weights.hooked or (self.training and self.dropout.probability > 0)
+        fused = self.relative is None and not explicit
         mask, by_kernel = sight.visible(mask, length, keys.shape[2], query.device, fused)
-        if self.weights.hooked:
-            query, mask = self._positioned(query, keys, mask, at)
-            weights = self.weights(self._softmax(query, keys, mask), mask, sight.kind)
-            attended: Tensor = self.dropout(weights) @ values
-            return attended
         if fused:
             return scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=by_kernel)
 
         def compute(rows: slice) -> Tensor:
             visible = mask if mask is None or len(mask) == 1 else mask[rows]
             q, visible = self._positioned(query[rows], keys[rows], visible, at and at.of_rows(rows))
-            if not drops:
+            if not explicit:
                 return scaled_dot_product_attention(q, keys[rows], values[rows], attn_mask=visible)
-            read: Tensor = self.dropout(self._softmax(q, keys[rows], visible)) @ values[rows]
-            return read
+            scores = q @ keys[rows].transpose(-1, -2) / math.sqrt(self.head_dim)
+            if visible is not None:  # True where a key is visible, or added to the scores
+                hides = visible.dtype == torch.bool
+                scores = scores.masked_fill(~visible, float("-inf")) if hides else scores + visible
+            attended: Tensor = self.dropout(self.weights(scores.softmax(-1), visible, sight.kind)) @ values[rows]
+            return attended
 
+        if self.weights.hooked:  # whoever reads the weights gets those of all rows at once
+            return compute(ALL)
         scored = 1 if self.relative is None else 2  # a bias is as large as the scores
         return in_chunks(compute, rows, length * self.heads * keys.shape[2] * scored)
 
@@ -199,13 +183,6 @@ class MultiHeadAttention(nn.Module):
             return query, mask
         bias = bias / math.sqrt(self.head_dim) if self.relative.scaled else bias
         return query, bias if mask is None else bias.masked_fill(~mask, float("-inf"))
-
-    def _softmax(self, query: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the weights; a mask is True where a key is visible, or added to the scores."""
-        scores = query @ keys.transpose(-1, -2) / math.sqrt(self.head_dim)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-        return scores.softmax(-1)
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "1 1 {queries} {keys}"]:

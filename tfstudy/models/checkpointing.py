@@ -1,7 +1,7 @@
 """Less memory: layers that the backward pass computes again, and attention in chunks where there is no such pass."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -35,7 +35,8 @@ def run_layer(layer: Callable[..., Out], *arguments: object) -> Out:
     """Return `layer(*arguments)`, for one layer of a stack; its intermediates are not kept if the context says so."""
     if torch.compiler.is_compiling() or not (_ENABLED.get() and torch.is_grad_enabled()):
         return layer(*arguments)
-    computed: Out = checkpoint(replayed_dropout(layer), *arguments, use_reentrant=False)
+    twice = nullcontext(), replayed_dropout()  # the contexts of the first and of the second computation
+    computed: Out = checkpoint(layer, *arguments, use_reentrant=False, context_fn=lambda: twice)
     return computed
 
 

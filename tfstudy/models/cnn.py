@@ -17,7 +17,7 @@ from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import TiedConfig
 from tfstudy.models.copying import CopyOutput
 from tfstudy.models.dropout import Dropout
-from tfstudy.models.layers import Embedding, EmbeddingInit
+from tfstudy.models.layers import Embedding
 from tfstudy.models.source_attention import Source, attend, dot_product, encoded
 from tfstudy.models.tokens import Tokens, flat, per_source, rectangles, split_rows
 
@@ -82,13 +82,11 @@ class CNN(Model):
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         dim, channels = config.dim, config.channels
-        init = EmbeddingInit(std=0.1)
+        positions = config.positions, config.max_positions, (0.1, 1.0, False)
         config.check_vocabularies(source_vocab, target_vocab)
-        self.source_embedding = Embedding(source_vocab, dim, config.positions, config.max_positions, init)
+        self.source_embedding = Embedding(source_vocab, dim, *positions)
         self.target_embedding = (
-            self.source_embedding
-            if config.share_embeddings
-            else Embedding(target_vocab, dim, config.positions, config.max_positions, init)
+            self.source_embedding if config.share_embeddings else Embedding(target_vocab, dim, *positions)
         )
         self.encoder_in = linear(dim, channels, config.dropout)
         self.encoder = nn.ModuleList(convolution(config, depth) for depth in range(config.layers))

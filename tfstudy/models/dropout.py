@@ -1,15 +1,12 @@
 """Dropout with a faster draw on a CPU, from a generator of the current thread if `dropout_seed` set one."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-
-Out = TypeVar("Out")
 
 
 class _DropoutGenerator(threading.local):
@@ -22,17 +19,17 @@ _DROPOUT = _DropoutGenerator()
 
 
 @contextmanager
-def _drawing_from(generator: torch.Generator) -> Iterator[None]:
-    previous, _DROPOUT.generator = _DROPOUT.generator, generator
+def dropout_seed(seed: int, state: Tensor | None = None) -> Iterator[None]:
+    """Within this context, `Dropout` on a CPU draws from a generator of the current thread, seeded with `seed`.
+
+    A `state` of a generator takes the place of a seed.
+    """
+    previous, generator = _DROPOUT.generator, torch.Generator().manual_seed(seed)
+    _DROPOUT.generator = generator if state is None else generator.set_state(state)
     try:
         yield
     finally:
         _DROPOUT.generator = previous
-
-
-def dropout_seed(seed: int) -> AbstractContextManager[None]:
-    """Within this context, `Dropout` on a CPU draws from a generator of the current thread, seeded with `seed`."""
-    return _drawing_from(torch.Generator().manual_seed(seed))
 
 
 def uniform(number: int, device: torch.device) -> Float[Tensor, " number"]:
@@ -40,24 +37,13 @@ def uniform(number: int, device: torch.device) -> Float[Tensor, " number"]:
     return torch.rand(number, device=device, generator=_DROPOUT.generator if device.type == "cpu" else None)
 
 
-def replayed_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
-    """Return the function; calls after the first repeat the dropout of the first that `dropout_seed` determined.
+def replayed_dropout() -> AbstractContextManager[None]:
+    """Return a context in which `Dropout` draws again what `dropout_seed` determines that it draws from now on.
 
-    The first call draws as the function itself would. Dropout from torch's global generator is not repeated.
+    Dropout from torch's global generator is not repeated.
     """
     generator = _DROPOUT.generator
-    start = None if generator is None else generator.get_state()
-    calls = 0
-
-    def call(*arguments: object) -> Out:
-        nonlocal calls
-        calls += 1
-        if calls == 1 or start is None:
-            return function(*arguments)
-        with _drawing_from(torch.Generator().set_state(start)):
-            return function(*arguments)
-
-    return call
+    return nullcontext() if generator is None else dropout_seed(0, generator.get_state())
 
 
 class Dropout(nn.Module):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -126,44 +125,32 @@ def feedforward(config: TransformerConfig) -> nn.Sequential:
     return nn.Sequential(inner, activation, Dropout(config.dropout), outer)
 
 
-class EmbeddingInit(NamedTuple):
-    """How token embeddings start, and what they are multiplied by."""
-
-    std: float = 1.0  # standard deviation of the initial token embeddings
-    scale: float = 1.0  # factor of the token embeddings
-    uniform: bool = False  # draw from a uniform distribution instead of a normal one
-
-
-def embedding_init(name: str, vocab: int, dim: int) -> EmbeddingInit:
-    """Return what a value of `model.embedding_init` stands for.
+def embedding_init(name: str, vocab: int, dim: int) -> tuple[float, float, bool]:
+    """Return what a value of `model.embedding_init` stands for: the argument `init` of an `Embedding`.
 
     Csordas et al. 2021 (arXiv 2108.12284, "The Devil is in the Detail", section on scaling of embeddings) have
     `token_upscaling` with sinusoids, and `xavier` with relative positions.
     """
-    xavier = math.sqrt(2 / (vocab + dim))
-    return {
-        "unit_variance": EmbeddingInit(std=dim**-0.5, scale=math.sqrt(dim)),
-        "token_upscaling": EmbeddingInit(std=xavier, scale=math.sqrt(dim), uniform=True),
-        "xavier": EmbeddingInit(std=xavier, uniform=True),
-    }[name]
+    std = dim**-0.5 if name == "unit_variance" else math.sqrt(2 / (vocab + dim))
+    return std, 1.0 if name == "xavier" else math.sqrt(dim), name != "unit_variance"
 
 
 class Embedding(nn.Module):
     """Token embeddings, plus those of a position scheme that acts on embeddings (see `models.positions`).
 
-    Learned positions start with the standard deviation of the scaled token embeddings.
+    `init` is the standard deviation of the token embeddings at the start, what they are multiplied by, and whether they
+    are drawn from a uniform distribution, not a normal one. Learned positions start with the same `std` as the product.
     """
 
-    def __init__(self, vocab: int, dim: int, scheme: str, max_positions: int, init: EmbeddingInit) -> None:
+    def __init__(self, vocab: int, dim: int, scheme: str, max_positions: int, init: tuple[float, float, bool]) -> None:
         super().__init__()
-        self.scale = init.scale
-        self.tokens = nn.Embedding(vocab, dim)
-        if init.uniform:
-            nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * init.std, math.sqrt(3) * init.std)
+        std, self.scale, uniform = init
+        self.std, self.tokens = std * self.scale, nn.Embedding(vocab, dim)
+        if uniform:
+            nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * std, math.sqrt(3) * std)
         else:
-            nn.init.normal_(self.tokens.weight, std=init.std)
-        setup = positions.Setup(dim, positions=max_positions, std=init.std * init.scale)
-        self.positions = positions.embedded(scheme, setup)
+            nn.init.normal_(self.tokens.weight, std=std)
+        self.positions = positions.embedded(scheme, positions.Setup(dim, positions=max_positions, std=self.std))
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "tokens dim"]:
         """Embed tokens at their positions. Learned ones must be below `max_positions`; others raise an IndexError."""

@@ -1,6 +1,6 @@
 """The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020).
 
-What is computed depends on the layout (below): an encoder and a decoder, or one stack for both (decoder-only). Its
+What is computed depends on the layout: an encoder and a decoder (below), or one stack for both (`decoder_only.py`). The
 parts, each in a file:
 
     config.py               the settings, with what must not be combined
@@ -11,9 +11,8 @@ parts, each in a file:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -21,6 +20,7 @@ from tfstudy.models.attention import Cache, KeyValue, Sight
 from tfstudy.models.base import Model
 from tfstudy.models.config import TransformerConfig
 from tfstudy.models.copying import CopyOutput
+from tfstudy.models.decoder_only import DecoderOnly
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, Stack, embedding_init
 from tfstudy.models.positions import PositionScheme, Setup
@@ -78,8 +78,7 @@ class Transformer(Model):
         self.numbering = Numbering(config.randomised_positions, config.max_positions)
         self.digits: DigitPositions | None = None
         if config.digit_positions:
-            init = embedding_init(config.embedding_init, target_vocab, config.dim)
-            setup = Setup(config.dim, positions=config.digit_positions, std=init.std * init.scale)
+            setup = Setup(config.dim, positions=config.digit_positions, std=self.target_embedding.std)
             self.digits = DigitPositions(setup, source_vocab, target_vocab)
         for name, (layers, crosses) in self.layout.stacks(config).items():
             self.add_module(name, Stack(config, layers, crosses))
@@ -109,10 +108,10 @@ class Transformer(Model):
             if isinstance(module, PositionScheme):
                 yield from module.parameters_without_decay()
 
-    def encode(self, source: Tokens) -> "State":
-        return self.layout.encode(self, source)  # in one of the layouts below
+    def encode(self, source: Tokens) -> Any:
+        return self.layout.encode(self, source)  # EncoderDecoder below, or DecoderOnly
 
-    def decode(self, target: Tokens, state: "State") -> "tuple[Float[Tensor, 'tokens vocab'], State]":
+    def decode(self, target: Tokens, state: Any) -> tuple[Float[Tensor, "tokens vocab"], Any]:
         return self.layout.decode(self, target, state)
 
     def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "tokens vocab"]:
@@ -188,46 +187,6 @@ class EncoderDecoder:
         if model.copy is not None:
             logits = model.copy(features, logits, target.shapes, source.copied)
         return logits, State(source, caches, target.next_start, digits)
-
-
-class DecoderOnly:
-    """A prefix language model over source and target (Liu et al. 2018; Raffel et al. 2020, 3.2.1) in one stack.
-
-    Source tokens see each other, and target tokens see the source and the target so far. The positions of the target
-    follow those of the source; the BOS token of the target separates the two.
-    """
-
-    @staticmethod
-    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
-        """Return the number of layers of the only stack."""
-        return {"decoder": (config.encoder_layers + config.decoder_layers, False)}
-
-    @staticmethod
-    def encode(model: Transformer, source: Tokens) -> State:
-        """Return the keys and values of the source in each layer, as the beginning of what the target sees."""
-        embedded, digits = model.embed_source(source)
-        near = Sight.within(source, model.config.positions)
-        _, caches = model.decoder(embedded, near, model.source_states)
-        return State(Memory(source), caches, digits=digits)
-
-    @staticmethod
-    def decode(model: Transformer, target: Tokens, state: State) -> tuple[Tensor, State]:
-        """Return the logits (tokens, vocab) after the target tokens, and the new state."""
-        target = after_source(target.following(state.length), state.source.tokens)
-        sight = Sight.prefix(target, state.source.tokens)
-        embedded, digits = model.embed_target(target, state.digits)
-        x, caches = model.decoder(embedded, sight, model.target_states, state.caches)
-        return model.output(model.decoder.norm(x)), State(state.source, caches, target.next_start, digits)
-
-
-def after_source(target: Tokens, source: Tokens) -> Tokens:
-    """Return target tokens at positions that follow those of their sources."""
-    numbers, limit = [], 0
-    for (rows, new), (mask,) in zip(target.shapes, source.rectangles(source.mask), strict=True):
-        lengths = mask.sum(1).repeat_interleave(rows // max(1, len(mask)), 0)  # of the source of each hypothesis
-        numbers.append(lengths[:, None] + torch.arange(target.start + new, device=mask.device))
-        limit = max(limit, mask.shape[1] + target.start + new)
-    return target._replace(numbers=tuple(numbers), limit=limit)
 
 
 LAYOUTS: dict[str, type[EncoderDecoder | DecoderOnly]] = {
