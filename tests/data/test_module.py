@@ -7,9 +7,13 @@ import pytest
 import torch
 
 from tests.data.generated_data import WORDS, Reverse, Unvalidated, pairs
+from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import EOS, UNK
 from tfstudy.data.module import TaskData
 from tfstudy.tasks.base import Example, TaskConfig
+from tfstudy.training.module import Seq2Seq
+
+EIGHT = TrainConfig(batch_size=8)
 
 
 @pytest.fixture
@@ -47,18 +51,19 @@ def trainer(folder, **options):
 def test_a_batch_with_little_work_is_not_split_but_divided_into_groups(task, parameters, count, monkeypatch):
     for name in ("encoding.RECTANGLE_OVERHEAD", "encoding.SMALL_STEP_OVERHEAD"):
         monkeypatch.setattr(f"tfstudy.data.{name}", 0)
-    data = TaskData(task, batch_size=8, parameters=parameters)
+    data = TaskData(task, EIGHT, parameters=parameters)
     [first, *_] = data.train_dataloader()
     assert len(first.micro_batches) == count
     assert len(first.micro_batches[0]) > 1
-    [first, *_] = TaskData(task, batch_size=8, parameters=parameters, micro_batches=2).train_dataloader()
+    [first, *_] = TaskData(task, TrainConfig(batch_size=8, micro_batches=2), parameters=parameters).train_dataloader()
     assert len(first.micro_batches) == 2
 
 
 @pytest.mark.parametrize("micro_batches", [0, 5])
 def test_a_plain_trainer_gets_the_batches_of_the_steps_in_order_and_all_of_validation(task, tmp_path, micro_batches):
-    module, data = Watcher(), TaskData(task, batch_size=8, seed=3, micro_batches=micro_batches)
-    trainer(tmp_path, max_epochs=4).fit(module, data.with_epochs_of(3))
+    module, data = Watcher(), TaskData(task, TrainConfig(batch_size=8, micro_batches=micro_batches), seed=3)
+    data.batches_per_epoch = 3
+    trainer(tmp_path, max_epochs=4).fit(module, data)
     assert module.trained == [pairs([[data.encoded["train"].rows(data.batches.index(step))]]) for step in range(12)]
     validation = data.encoded["validation"].rows(torch.arange(6))
     assert sum(module.validated, Counter()) == sum(4 * [pairs([[validation]])], Counter())
@@ -75,21 +80,22 @@ class Redrawn(Reverse):
 
 
 def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a_resumed_run_begins(tmp_path):
-    data = [TaskData(Redrawn(TaskConfig(split="all")), batch_size=8, seed=3) for _ in range(2)]
+    data = [TaskData(Redrawn(TaskConfig(split="all")), EIGHT, seed=3) for _ in range(2)]
     module, resumed = Watcher(), Watcher()
-    trainer(tmp_path, max_epochs=4).fit(module, data[0].with_epochs_of(3))  # twelve steps: passes of 5, 5 and 2
+    data[0].batches_per_epoch = data[1].batches_per_epoch = 3
+    trainer(tmp_path, max_epochs=4).fit(module, data[0])  # twelve steps: passes of 5, 5 and 2
     for number in (0, 1):
         seen = sum(module.trained[5 * number : 5 * number + 5], Counter())
         assert seen == pairs([[data[0].encode(Redrawn.redrawn(data[0].task, number, 3)).rows(torch.arange(37))]])
     late = trainer(tmp_path, max_epochs=4)
     late.fit_loop.epoch_progress.current.processed = late.fit_loop.epoch_progress.current.completed = 2
-    late.fit(resumed, data[1].with_epochs_of(3))
+    late.fit(resumed, data[1])
     assert resumed.trained == module.trained[6:]
 
 
 @pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")
 def test_a_task_without_validation_trains(tmp_path):
-    module, data = Watcher(), TaskData(Unvalidated(TaskConfig(split="all")), batch_size=8)
+    module, data = Watcher(), TaskData(Unvalidated(TaskConfig(split="all")), EIGHT)
     trainer(tmp_path, max_epochs=1).fit(module, data)
     assert (len(module.trained), module.validated) == (len(data.batches), [])
 
@@ -104,10 +110,7 @@ def test_vocabularies_come_from_the_train_split_only(task, monkeypatch):
 
 
 def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
-    from tfstudy.config.schema import TrainConfig
-    from tfstudy.training.module import Seq2Seq
-
-    data, losses = TaskData(task, batch_size=8), []
+    data, losses = TaskData(task, EIGHT), []
     for epochs in (1, 6):
         model = build("lstm", dropout=0.0, vocabs=(len(data.source_vocab), len(data.target_vocab)))
         module = Seq2Seq(

@@ -19,8 +19,7 @@ def small_training(arch: str = "lstm", dropout: float = 0.0, seed: int = 0, **tr
         **{"steps": 4, "batch_size": 16, "log_interval": 1, "validation_interval": 2, "warmup_steps": 0} | train
     )
     task = tasks.find("reverse")(tasks.find("reverse").Config(split="short"))
-    limits = (config.batch_size, config.batch_tokens, config.batching)
-    data = TaskData(task, *limits, seed, config.micro_batches, config.resampled_examples, config.target_eos)
+    data = TaskData(task, config, seed)
     torch.manual_seed(seed)
     cls = models.find(arch)
     model = cls(cls.Config(**{**cls.small, "dropout": dropout}), len(data.source_vocab), len(data.target_vocab))

@@ -31,7 +31,7 @@ class Fake(Logger):
     instances: ClassVar[list["Fake"]] = []
     name, version = "fake", ""
 
-    def __init__(self, target: loggers.LogTarget) -> None:
+    def __init__(self, *target) -> None:
         super().__init__()
         self.target, self.metrics, self.hyperparameters, self.ends = target, [], {}, []
         Fake.instances.append(self)

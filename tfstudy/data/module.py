@@ -1,16 +1,15 @@
 """TaskData: any task as a LightningDataModule."""
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from typing import Self
+from collections.abc import Callable, Iterator
 
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
 
+from tfstudy.config.schema import TrainConfig
 from tfstudy.data import encoding
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import RECTANGLES, SMALL_STEP, Batch, Encoded, TaskEncoder, micro_batch_count
-from tfstudy.tasks.base import Example, Task
+from tfstudy.tasks.base import Task
 
 VALIDATION_BATCH_SIZE = 256
 
@@ -33,48 +32,27 @@ class TaskData(LightningDataModule):
     """The data of a task for training with a `lightning.Trainer` (or with `training.fit`).
 
     Vocabularies are those of the train split. The train and validation splits are tensors, which move to the device as
-    a whole; targets end with EOS unless `target_eos` is False. A `Batch` for each step follows from `seed` alone (see
-    `Batches` for `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). By default an epoch is one pass
-    over the train split. A task may have other train examples for every pass (`Task.redrawn`). `micro_batches` is the
-    maximum number of micro-batches per batch; 0 is 2 on CPU, where padding costs most, and 1 elsewhere, where the
-    number of kernels does. With 0 on CPU, a batch with little work for a model of `parameters` parameters (0: unknown)
-    is only divided into rectangles. Validation batches are of similar length.
+    a whole. A `Batch` for each step follows from the config and `seed` alone. An epoch is one pass over the train split
+    unless `batches_per_epoch` is set. A task may have other train examples for every pass (`Task.redrawn`).
+    `config.micro_batches` 0 is 2 on CPU, where padding costs most, and 1 elsewhere, where the number of kernels does;
+    on CPU a batch with little work for a model of `parameters` parameters (0: unknown) is then only divided into
+    rectangles. Batches are not divided for a compiled model. Validation batches are of similar length.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        batch_size: int = 64,
-        batch_tokens: int = 0,
-        batching: str = "random",
-        seed: int = 0,
-        micro_batches: int = 0,
-        resampled_examples: int = 0,
-        target_eos: bool = True,
-        parameters: int = 0,
-    ) -> None:
+    def __init__(self, task: Task, config: TrainConfig | None = None, seed: int = 0, parameters: int = 0) -> None:
         super().__init__()
-        self.task, self.encoder = task, TaskEncoder(task)
-        self.source_vocab, self.target_vocab = self.encoder.source_vocab, self.encoder.target_vocab
+        config = config or TrainConfig()
+        self.task, encoder = task, TaskEncoder(task)
+        self.encode, self._target_eos = encoder.encode, config.target_eos
+        self.source_vocab, self.target_vocab = encoder.source_vocab, encoder.target_vocab
         names = [task.splits().train, *filter(None, [task.splits().validation])]
-        self.encoded = {name: self.encoder.encode(task.examples(name), target_eos) for name in names}
-        train = self.encoded[names[0]]
-        self._division = batch_size, batch_tokens, batching, seed, resampled_examples
-        self.batches = Batches(train, *self._division)
+        self.encoded = {name: self.encode(task.examples(name), config.target_eos) for name in names}
+        self._division = config.batch_size, config.batch_tokens, config.batching, seed, config.resampled_examples
+        self.batches = Batches(self.encoded[names[0]], *self._division)
         self.batches_per_epoch = len(self.batches)
-        self._seed, self._target_eos, self._pass = seed, target_eos, -1
-        self._micro_batches, self._parameters = micro_batches, parameters
+        self._seed, self._pass, self._parameters = seed, -1, parameters
+        self._micro_batches = 1 if config.compile else config.micro_batches
         self.only_rows = False  # whether batches for training are the numbers of their rows, as graphed steps take them
-
-    def with_epochs_of(self, batches: int) -> Self:
-        """Return the same data with epochs of this many batches. The order of the batches stays the same."""
-        other = copy.copy(self)
-        other.batches_per_epoch = batches
-        return other
-
-    def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Encode examples with the vocabularies of this task, for evaluation: targets end with EOS."""
-        return self.encoder.encode(examples)
 
     def setup(self, stage: str) -> None:
         """Move the data to the device of the trainer: they are small, and a batch is then an index on the device."""
@@ -98,7 +76,7 @@ class TaskData(LightningDataModule):
 
     def _redraw(self, train: str, number: int) -> None:
         """Replace the train split by that of pass `number`, which has as many batches."""
-        drawn = self.encoder.encode(self.task.redrawn(number, self._seed), self._target_eos)
+        drawn = self.encode(self.task.redrawn(number, self._seed), self._target_eos)
         self.encoded = self.encoded | {train: drawn.to(self.encoded[train].source.device)}
         self.batches, self._pass = Batches(drawn, *self._division), number
 

@@ -36,12 +36,9 @@ class Trained(NamedTuple):
 
 
 def training_data(prepared: Prepared) -> TaskData:
-    """Return the data of a run in the batches of its config, undivided if the model is compiled."""
-    task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
-    micro_batches = 1 if train.compile else train.micro_batches
-    limits = (train.batch_size, train.batch_tokens, train.batching)
-    size = parameter_count(prepared.model)
-    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, size)
+    """Return the data of a run in the batches of its config."""
+    config = prepared.config
+    return TaskData(prepared.task, config.train, config.seed, parameter_count(prepared.model))
 
 
 def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Report = print) -> Trained:

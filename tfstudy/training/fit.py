@@ -28,8 +28,7 @@ def fit(
     """Train until `config.steps` steps, starting from the checkpoint `resume` of `Checkpoints` if it is given.
 
     An epoch is `validation_interval` steps and ends with validation. Callbacks get their state from the checkpoint by
-    `state_key`. No argument but `module` and the callbacks is changed. Steps are eager unless `execution` says
-    otherwise.
+    `state_key`. Steps are eager unless `execution` says otherwise.
     """
     config = module.config
     trainer = Trainer(
@@ -52,8 +51,8 @@ def fit(
     )
     interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
     try:
-        epochs = data.with_epochs_of(config.validation_interval * config.accumulate_grad_batches)
-        trainer.fit(module, epochs, ckpt_path=resume)
+        data.batches_per_epoch = config.validation_interval * config.accumulate_grad_batches
+        trainer.fit(module, data, ckpt_path=resume)
     except SystemExit:  # Lightning raises it for a KeyboardInterrupt
         raise KeyboardInterrupt from None
     finally:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lightning.pytorch.loggers import Logger
 
@@ -29,30 +29,22 @@ class MetricsFile(Logger):
         """Do nothing: `config.yaml` has the settings."""
 
 
-class LogTarget(NamedTuple):
-    """Where and under which name a run is logged. It is the same when a run resumes, so that the log continues."""
-
-    folder: Path  # of this logger
-    run: str  # hash of the run
-    name: str  # such as `scan-length/lstm/s0-1a2b3c4d`
-    step: int  # after which the run continues; 0 at the start
-
-
 def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int) -> list[Logger]:
     """Return the started loggers of a run that continues after `step`.
 
-    They start here, since that can take seconds, which would otherwise count as training.
+    They start here, since that can take seconds, which would otherwise count as training. Folder, hash and name, such
+    as `scan-length/lstm/s0-1a2b3c4d`, are the same when a run resumes, so that its log continues.
     """
     loggers = []
     for kind in names:
-        target = LogTarget(record.path / "logs" / kind, record.run, "/".join(record.path.parts[-3:]), step)
-        target.folder.mkdir(parents=True, exist_ok=True)
-        loggers.append(FACTORIES[kind](target))
+        folder = record.path / "logs" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        loggers.append(FACTORIES[kind](folder, record.run, "/".join(record.path.parts[-3:]), step))
         loggers[-1].log_hyperparams(config.model_dump(mode="json"))
     return loggers
 
 
-def tensorboard(target: LogTarget) -> Logger:
+def tensorboard(folder: Path, run: str, name: str, step: int) -> Logger:
     """TensorBoard event files. For a resumed run, readers drop what was logged after the step that it resumes from."""
     from lightning.pytorch.loggers import TensorBoardLogger
 
@@ -61,11 +53,11 @@ def tensorboard(target: LogTarget) -> Logger:
             super().log_metrics(metrics, step)
             self.experiment.flush()  # otherwise a killed run loses what it logged before its last checkpoint
 
-    purge = target.step + 1 if target.step else None
-    return FlushingLogger(target.folder, name="", version="", default_hp_metric=False, purge_step=purge)
+    purge = step + 1 if step else None
+    return FlushingLogger(folder, name="", version="", default_hp_metric=False, purge_step=purge)
 
 
-def wandb(target: LogTarget) -> Logger:
+def wandb(folder: Path, run: str, name: str, step: int) -> Logger:
     """A W&B run with the run's hash as its id. It is offline (see `wandb sync`) unless WANDB_MODE is set."""
     from lightning.pytorch.loggers import WandbLogger
     from wandb import Settings
@@ -76,14 +68,14 @@ def wandb(target: LogTarget) -> Logger:
             self.experiment.finish(int(status != "success"))  # Lightning leaves it open for the next training
 
     return FinishingLogger(
-        name=target.name,
-        save_dir=target.folder,
-        id=target.run,
+        name=name,
+        save_dir=folder,
+        id=run,
         project=os.environ.get("WANDB_PROJECT", "tfstudy"),
-        group=target.name.rpartition("/")[0],
+        group=name.rpartition("/")[0],
         mode=os.environ.get("WANDB_MODE", "offline"),
         settings=Settings(console="off", silent=True, reinit="create_new", init_timeout=30),
     )
 
 
-FACTORIES: dict[str, Callable[[LogTarget], Logger]] = {"tensorboard": tensorboard, "wandb": wandb}
+FACTORIES: dict[str, Callable[[Path, str, str, int], Logger]] = {"tensorboard": tensorboard, "wandb": wandb}
