@@ -113,7 +113,7 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
                 look = {key: value for key, value in styles[row.label].items() if key != "marker"}
                 if grid.shape[1] > 1:
                     axes.plot(grid.interpolate(limit_area="inside"), **look, **ONE_SEED)
-                axes.plot(mean_curve(grid, metric), **look, **MEAN)
+                axes.plot(mean_curve(grid, metric), **look, **MEAN, marker="." * (len(grid) == 1))
         axes.set(xlim=(0, None), ylabel="" if number % len(metrics) else str(name))
         if not axes.lines:
             axes.set_axis_off()
