@@ -201,14 +201,6 @@ def overlap(task: Task) -> dict[str, int]:
     return {name: sum(e.source in train_sources for e in task.examples(name)) for name in splits.held_out}
 
 
-def overlap_warning(task: Task, counts: Mapping[str, int]) -> str:
-    """Return a line on held-out sources that are also in train, of which `overlap` gives the counts; empty if none."""
-    shared = [
-        f"{count:,} of {len(task.examples(name)):,} examples of {name}" for name, count in counts.items() if count
-    ]
-    return f"WARNING: {' and '.join(shared)} have a source that is also in train" if shared else ""
-
-
 def unknown_tokens(task: Task) -> dict[str, dict[str, int]]:
     """Return, per held-out split, how many examples have a source and how many a target token that train lacks."""
     known = task.vocabulary()
@@ -221,11 +213,13 @@ def unknown_tokens(task: Task) -> dict[str, dict[str, int]]:
     }
 
 
-def unknown_warnings(task: Task) -> list[str]:
-    """Return a line for each held-out split with tokens that train lacks: an example with such a target is wrong."""
+def warnings(task: Task, shared: Mapping[str, int]) -> list[str]:
+    """Return a line for each held-out split with sources of train (`overlap`), or with tokens that train lacks."""
     found = []
     for split, counts in unknown_tokens(task).items():
         n = len(task.examples(split))
+        if shared[split]:
+            found.append(f"WARNING: {shared[split]:,} of {n:,} examples of {split} have a source that is also in train")
         for side in ("target", "source"):
             most = f": at most {100 * (n - counts[side]) / n:.4g} % can be right" if side == "target" else ""
             if counts[side]:

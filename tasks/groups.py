@@ -38,8 +38,10 @@ def elements(split: str, order: int) -> dict[str, int]:
     """Return the elements of a group and their numbers, from 0, the identity; permutations in lexicographic order."""
     if split == "cyclic":
         return {str(number): number for number in range(order)}
-    every = map("".join, permutations("12345"[: OBJECTS[split]]))
-    return {name: number for number, name in enumerate(p for p in every if split != "a5" or not inversions(p) % 2)}
+    names = list(map("".join, permutations("12345"[: OBJECTS[split]])))
+    if split == "a5":  # those that put an even number of pairs out of order
+        names = [name for name in names if sum(left > right for left, right in combinations(name, 2)) % 2 == 0]
+    return {name: number for number, name in enumerate(names)}
 
 
 @lru_cache(maxsize=2**18)
@@ -48,11 +50,6 @@ def product(left: str, right: str, order: int) -> str:
     if order:
         return str((int(left) + int(right)) % order)
     return "".join(right[int(image) - 1] for image in left)
-
-
-def inversions(permutation: str) -> int:
-    """Return the number of pairs that a permutation puts out of order; it is even for an even permutation."""
-    return sum(left > right for left, right in combinations(permutation, 2))
 
 
 class Groups(Generated):

@@ -46,7 +46,6 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 MAX_LINE = 2**24  # bytes of one line
 UNCHECKED = 2**23  # bytes of text that a gzipped file may hold however small it is
 MAX_EXPANSION = 100  # of the bytes beyond: text shrinks by a factor of about 3, a gzip bomb by 1,000
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Table(NamedTuple):
@@ -96,15 +95,11 @@ def settings(text: str, key: str) -> dict[str, str]:
     """
     parts = [part.strip().partition("=") for part in re.split("[,:]", text)] if text.strip() else []
     found = {name.strip(): value.strip() for name, _, value in parts}
-    if len(found) < len(parts) or "" in found:
-        raise UserError(f"{key} must be names separated by commas or colons, each of them once, but is {quoted(text)}")
-    for value in found.values():
-        if key == "data.columns" and value:
-            one_of("purpose", value, PURPOSE, key)
-        elif key == "data.roles" and not re.fullmatch(r"\w+", value):
-            raise UserError(
-                f"{key} must be FILE=ROLE,... with train, validation, none or a name, but is {quoted(text)}"
-            )
+    wrong = key == "data.roles" and not all(re.fullmatch(r"\w+", value) for value in found.values())
+    if wrong or len(found) < len(parts) or "" in found:
+        raise UserError(f"{key} must be NAME or NAME=VALUE, separated by commas, each once, but is {quoted(text)}")
+    for value in filter(None, found.values()) if key == "data.columns" else ():
+        one_of("purpose", value, PURPOSE, key)
     return found
 
 
@@ -352,9 +347,10 @@ def lines(path: Path) -> Iterator[str]:
                     raise UserError(f"{path}:{number}: the line is longer than {MAX_LINE // 2**20} MiB")
                 if file is not raw and file.tell() > max(UNCHECKED, MAX_EXPANSION * raw.tell()):
                     raise UserError(f"{path} expands to more than {MAX_EXPANSION} times its size: decompress it")
-                text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
                 try:
-                    decoded = text.removesuffix(b"\n").removesuffix(b"\r").decode()
+                    decoded = (
+                        line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
+                    )
                 except UnicodeDecodeError as error:
                     raise UserError(f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8") from None
                 yield decoded

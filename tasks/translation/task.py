@@ -11,14 +11,13 @@ matter with few pairs.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import Example, Tag, TaskConfig, Tokens
+from tfstudy.tasks.base import Example, TaskConfig, Tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.reading import read_pairs
 from tfstudy.tasks.scoring import UNSPACED_SCRIPTS, is_unspaced, mean, same_text, token_accuracy
@@ -32,8 +31,7 @@ CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
 LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}
 MAX_LONGER = 1_000  # pairs in each of these splits
 MAX_SUBWORDS = 256  # of a train source or target: one much longer pair would set the cost of a batch
-SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000))  # maximum number of pairs, number of subwords
-MAX_SIZE = 8_000
+SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000), (10**8, 8_000))  # most pairs, and the number of subwords
 PRESETS = ((40_000, "small"), (200_000, "medium"))  # the most target tokens in train that each is meant for
 CHINESE = ("zh", "zho", "cmn", "yue")  # codes; sacreBLEU has a tokenizer of its own for it
 SAMPLE = 100  # train pairs whose script decides whether words are separated by spaces
@@ -112,7 +110,7 @@ class Translation(CorpusTask):
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
         size = config.subword_vocab_size  # with few pairs, most of many subwords would be rare
         if size < 0:
-            size = next((size for limit, size in SIZES if len(train) <= limit), MAX_SIZE)
+            size = next(size for limit, size in SIZES if len(train) <= limit)
         self._subwords = learn([*(pair.source for pair in train), *(pair.target for pair in train)], size)
         self._bleu_tokenizer = bleu_tokenizer(config.target_language, text.train)
         encoded = [e for e in self._encode(train) if max(len(e.source), len(e.target)) <= MAX_SUBWORDS]
@@ -246,7 +244,7 @@ def from_corpus(config: TranslationConfig) -> Text:
         elif not config.clean:
             split.check_no_empty(name, "; data.clean=true leaves them out")
     pairs = {
-        name: [Pair(s, t, length_tag(len(s.split()))) for s, t in zip(split.sources, split.targets, strict=True)]
+        name: [Pair(s, t, {"length": len(s.split())}) for s, t in zip(split.sources, split.targets, strict=True)]
         for name, split in splits.items()
     }
     train = pairs.pop("train")
@@ -267,12 +265,6 @@ def from_corpus(config: TranslationConfig) -> Text:
         raise UserError(f"{len(kept):,} of {number:,} train pairs are left, too few{needed} (left out: {reasons})")
     notes = {"commit": commit, "faults": counts, "left_out": left_out, "unused": unused}
     return Text(kept, split_by_length(pairs, config.max_train_length, longer, kept), notes)
-
-
-@cache
-def length_tag(length: int) -> Mapping[str, Tag]:
-    """Return the same tags for all pairs of a length: a million dictionaries would take 200 MB."""
-    return {"length": length}
 
 
 def faults(pairs: Iterable[Pair]) -> Iterator[str]:

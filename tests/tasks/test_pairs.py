@@ -12,7 +12,7 @@ from tests.commands import tfstudy
 from tests.tasks.corpora import pairs_folder, write
 from tfstudy import load as tfstudy_load
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import unknown_tokens, unknown_warnings
+from tfstudy.tasks.base import unknown_tokens, warnings
 from tfstudy.tasks.pairs import Pairs
 from tfstudy.tasks.reading import role_of
 
@@ -68,11 +68,8 @@ def test_further_columns_are_tags_and_other_files_are_test_sets_of_their_own_nam
     other = made(root, columns="kind:target:source", roles="gen.tsv=none,long-ones.tsv=validation,dev.tsv=my_test")
     assert other.splits() == ("train", "validation", ("test", "my_test"))
     assert texts(other, "train")[0] == ("verb", "J J")
-
-
-def test_a_column_that_no_slice_can_show_is_no_tag(tmp_path):
-    rows = [(f"a{n}", "b", str(n)) for n in range(300)]
-    task = made(write(tmp_path, {"train.tsv": tsv(rows), "test.tsv": tsv(rows)}))
+    many = tsv([(f"a{n}", "b", str(n)) for n in range(300)])
+    task = made(write(tmp_path / "many", {"train.tsv": many, "test.tsv": many}))
     assert {*task.examples("train")[0].tags} == {"length"}
     assert task.remarks()[0] == "not used: column column_3 (300 values; a tag has at most 200)"
 
@@ -100,7 +97,7 @@ def test_tokens_that_train_lacks_are_counted_with_the_ceiling_they_set(tmp_path)
     test = [("jump twice", "J J", "x"), ("jump", "W", "x"), ("run", "J", "x"), ("run", "R", "x")]
     task = made(write(tmp_path, {"train.tsv": tsv(ROWS[:1]), "test.tsv": tsv(test)}))
     assert unknown_tokens(task) == {"test": {"source": 2, "target": 2}}
-    assert unknown_warnings(task) == [
+    assert warnings(task, {"test": 0}) == [
         "2 of 4 targets of test have a token that train lacks: at most 50 % can be right",
         "2 of 4 sources of test have a token that train lacks",
     ]
@@ -148,22 +145,10 @@ def test_a_run_is_made_by_one_command_and_shown_by_tag(tmp_path, monkeypatch, ca
     shutil.rmtree("files")
     moved = tfstudy_load(shutil.move(path.parent, tmp_path / "elsewhere"))
     assert moved.predict(["a b", "c d e"]) == outputs
+    for damaged in ({}, {"data.json": '{"source": 3}'}):
+        assert Pairs.restored(Pairs.Config(root="x"), damaged) is None
     with pytest.raises(UserError, match=r"can predict, but its data are needed for this: data\.root: can't read files"):
         moved.evaluate()
-
-
-def test_what_a_run_keeps_of_its_data_suffices_to_read_and_write(tmp_path):
-    for tokens in ("words", "characters"):
-        task = made(pairs_folder(tmp_path / tokens), tokens=tokens)
-        again = Pairs.restored(task.config, task.files())
-        assert again.vocabulary() == task.vocabulary()
-        assert again.splits() == task.splits()
-        for split in task.splits().all:
-            sizes = [sorted((len(e.source), len(e.target)) for e in one.examples(split)) for one in (task, again)]
-            assert sizes[0] == sizes[1]
-        assert again.tokens("a b") == task.tokens("a b")
-    assert Pairs.restored(task.config, {}) is None
-    assert Pairs.restored(task.config, {"data.json": '{"source": 3}'}) is None
 
 
 @published

@@ -11,7 +11,7 @@ import pytest
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import as_lines, checksum, overlap
-from tfstudy.tasks.scan import CUTOFFS, RULES, SHARES, Scan, _example, all_pairs, official
+from tfstudy.tasks.scan import RULES, SHARES, Scan, _example, all_pairs, official
 
 OFFICIAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "scan"  # part of the official repository
 # Splits that are drawn by a rule and have checksums of the official files
@@ -88,24 +88,19 @@ def test_regenerated_splits_are_the_official_ones(split):
     assert is_official(scan(split, validation=0), split)
 
 
-def test_a_cutoff_trains_on_the_short_and_tests_on_the_long():
-    for cutoff in CUTOFFS:
-        train, test = commands(f"length_{cutoff}")
-        assert len(train) + len(test) == 20910
-        assert max(len(all_pairs()[command]) for command in train) <= cutoff
-        assert min(len(all_pairs()[command]) for command in test) > cutoff
-
-
 def test_simple_has_the_official_sizes_every_pair_once_and_another_order_for_another_seed():
     (train, test), (_, other) = commands("simple"), commands("simple", seed=1)
     assert (len(train), len(test)) == (16728, 4182)
     assert set(train + test) == set(all_pairs())
     assert 0.15 < len({*test} & {*other}) / len(test) < 0.25  # a fifth of all pairs, as by chance
-    for small, large in pairwise(
-        [commands(split)[0] for split in [*(f"simple_p{share}" for share in SHARES), "simple"]]
-    ):
+    for smaller, larger in pairwise([*(f"simple_p{share}" for share in SHARES), "simple"]):
+        small, large = commands(smaller)[0], commands(larger)[0]
         assert large[: len(small)] == small
         assert len(large) > len(small)
+    train, test = commands("length_30")
+    lengths = [len(all_pairs()[command]) for command in (*train, *test)]
+    assert max(lengths[: len(train)]) == 30 < min(lengths[len(train) :])
+    assert len(lengths) == 20910
 
 
 def test_validation_is_taken_from_train_and_only_from_there():

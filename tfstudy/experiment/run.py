@@ -30,7 +30,7 @@ from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import DecodingSettings, Result, Started
 from tfstudy.runs.store import RunFolder, is_finished, open_run, run_folder, write_run
 from tfstudy.runs.studyfile import packed_in
-from tfstudy.tasks.base import overlap, overlap_warning, unknown_warnings
+from tfstudy.tasks.base import overlap, warnings
 
 
 class Outcome(NamedTuple):
@@ -79,8 +79,7 @@ def run(
         if about := preset_notes(config.task, config.arch, options.preset).get("about"):
             report(f"preset {options.preset}: {about}")
         shared = overlap(prepared.task)
-        warnings = (*unknown_warnings(prepared.task), overlap_warning(prepared.task, shared))
-        for line in filter(None, (*prepared.task.remarks(), *warnings)):
+        for line in (*prepared.task.remarks(), *warnings(prepared.task, shared)):
             report(line)
             folder.log(line)
         trained = train(prepared, folder, options, report)
