@@ -12,7 +12,7 @@ from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, start_run
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
-from tfstudy.runs.status import study_runs
+from tfstudy.runs.find import study_runs
 from tfstudy.runs.store import open_run
 
 SETTINGS = {"data.train_examples": 200, "model.dim": 16, "train.steps": 10, "train.validation_interval": 10,

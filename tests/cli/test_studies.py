@@ -13,8 +13,7 @@ from tests.example_tables import text_of
 from tfstudy.launchers.batch import save_plan
 from tfstudy.report.status import seconds_left
 from tfstudy.report.status import status as listing
-from tfstudy.runs.find import find_run
-from tfstudy.runs.status import read_plan, run_status, study_runs
+from tfstudy.runs.find import find_run, read_plan, run_status, study_runs
 from tfstudy.runs.store import open_run, write_failure
 
 

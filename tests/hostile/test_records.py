@@ -83,7 +83,7 @@ def test_no_damaged_file_gives_another_number(name, damage, runs, capsys):
     run, other = runs
     before, predictions, measured = numbers(run), read_predictions(run, "test"), read_measurement(run, "entropy")
     _, table, _ = said(capsys, "table", "study", "--format", "md")
-    _, output, _ = said(capsys, "predict", run, "a b", "b a", "--format", "lines", "--quiet")
+    _, output, _ = said(capsys, "predict", run, "a b", "b a", "--quiet")
     DAMAGES[damage](run / name, other / name)
 
     code, out, _ = said(capsys, "table", "study", "--format", "md")
@@ -93,7 +93,7 @@ def test_no_damaged_file_gives_another_number(name, damage, runs, capsys):
         assert f"{name} is damaged" in out or (name, damage) == ("result.json", "missing")
     else:
         assert "/" in name, "every file that is not one of a folder counts"
-    code, out, err = said(capsys, "predict", run, "a b", "b a", "--format", "lines", "--quiet")
+    code, out, err = said(capsys, "predict", run, "a b", "b a", "--quiet")
     assert (out, code) == (output, 0) or (code == 2 and run.name in err)
     for read, sound in ((read_predictions, predictions), (read_measurement, measured)):
         try:

@@ -8,7 +8,7 @@ from tests.example_study import finish_run, planned
 from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import RETRYING, Event
 from tfstudy.report.grids import BatchProgress
-from tfstudy.runs.status import FAILED, FINISHED, RUNNING
+from tfstudy.runs.find import FAILED, FINISHED, RUNNING
 
 
 @pytest.fixture(autouse=True)

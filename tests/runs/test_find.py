@@ -9,6 +9,8 @@ from tfstudy.errors import UserError
 from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
 from tfstudy.runs.store import archive
 
+RESULTS = Path("results")
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
@@ -16,27 +18,29 @@ def _here(tmp_path, monkeypatch):
 
 
 def started(path: str) -> Path:
-    run = Path("results", path)
+    run = RESULTS / path
     run.mkdir(parents=True)
     (run / "config.yaml").write_text("{}")
     return run
 
 
 def found(text: object) -> Path:
-    return find_run(Path("results"), str(text))
+    return find_run(RESULTS, str(text))
 
 
 def test_a_link_to_a_study_is_followed_but_none_within_a_study(tmp_path):
     run = started("../elsewhere/scan-length/lstm/s0-aaaa0000")
-    results = tmp_path / "results"
-    (results / "own" / "scan-length").mkdir(parents=True)
-    (results / "linked").symlink_to(tmp_path / "elsewhere")
-    (results / "own" / "scan-length" / "lstm").symlink_to(tmp_path / "elsewhere/scan-length/lstm")
-    (results / "own" / "back").symlink_to(results)
-    (tmp_path / "elsewhere/scan-length/lstm/up").symlink_to(tmp_path)
-    (results / "missing").symlink_to(tmp_path / "nowhere")
-    (results / "self").symlink_to(results / "self")
-    assert [path.relative_to(results) for path in find_runs(results)] == [Path("linked/scan-length/lstm", run.name)]
+    (RESULTS / "own" / "scan-length").mkdir(parents=True)
+    for link, target in {
+        "linked": "elsewhere",
+        "own/scan-length/lstm": "elsewhere/scan-length/lstm",
+        "own/back": "results",
+        "../elsewhere/scan-length/lstm/up": "",
+        "missing": "nowhere",
+        "self": "results/self",
+    }.items():
+        (RESULTS / link).symlink_to(tmp_path / target)
+    assert list(find_runs(RESULTS)) == [RESULTS / "linked/scan-length/lstm" / run.name]
 
 
 def test_a_run_is_found_by_its_folder_its_hash_or_parts_of_its_path_in_order(tmp_path):
@@ -73,40 +77,39 @@ def test_several_runs_are_listed_with_names_that_name_one_of_them():
     with pytest.raises(UserError, match=r"'one/lstm' matches 3 runs; name one of them") as error:
         found("one/lstm")
     names = [line.strip() for line in str(error.value).splitlines()[1:]]
-    assert [found(name) for name in names] == [Path("results", name) for name in names]
+    assert [found(name) for name in names] == [RESULTS / name for name in names]
     assert len(names) == 3
     with pytest.raises(UserError, match=r"no run 'one/lstn'.*did you mean 'one/lstm'"):
         found("one/lstn")
     with pytest.raises(UserError, match=r"no study or run 'onne' .*; did you mean 'one'"):
-        find_run(Path("results"), "onne", ["one"])
+        find_run(RESULTS, "onne", ["one"])
     with pytest.raises(UserError, match="there is no folder of results at"):
         find_run(Path("nowhere"), "abc")
 
 
 def test_a_study_is_found_by_its_name_or_path_but_not_a_folder_within_it(tmp_path):
     started("one/scan-length/lstm/s0-aaaa0000")
-    results = Path("results")
     for study in ("one", "one/", "results/one", "./results/one/", tmp_path / "results/one"):
-        assert find_study(results, str(study)).samefile("results/one")
-        assert study_folder(study, results).samefile("results/one")
-    assert study_folder("", results) == study_folder("results", results) == results
+        assert find_study(RESULTS, str(study)).samefile("results/one")
+        assert study_folder(study, RESULTS).samefile("results/one")
+    assert study_folder("", RESULTS) == study_folder("results", RESULTS) == RESULTS
     started("two/scan-length/lstm/s0-aaaa0000")
-    with pytest.raises(UserError, match="name a study: one, two; or"):
-        study_folder("", results)
-    with pytest.raises(UserError, match="did you mean 'one'"):
-        study_folder("onn", results)
-    with pytest.raises(UserError, match="results/one/scan-length/ is a folder of the study one"):
-        find_study(results, "results/one/scan-length/")
     started("s0-abc12345")
-    with pytest.raises(UserError, match="s0-abc12345 is a run, not a study"):
-        find_study(results, "s0-abc12345")
+    for text, message in {
+        "": "name a study: one, two; or",
+        "onn": "did you mean 'one'",
+        "results/one/scan-length/": "results/one/scan-length/ is a folder of the study one",
+        "s0-abc12345": "s0-abc12345 is a run, not a study",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            study_folder(text, RESULTS)
 
 
 def test_archived_runs_are_not_listed():
     run = started("study/scan-simple/lstm/s0-abc12345")
     archived = archive(run)
     assert (archived.name, (archived / "config.yaml").exists()) == ("s0-abc12345.old-1", True)
-    assert list(find_runs(Path("results"))) == []
+    assert list(find_runs(RESULTS)) == []
     (run / "config.yaml").write_text("{}")
-    assert list(find_runs(Path("results"))) == [run]
+    assert list(find_runs(RESULTS)) == [run]
     assert archive(run).name == "s0-abc12345.old-2"

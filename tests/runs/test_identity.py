@@ -8,9 +8,8 @@ from tests.committed import STUDIES
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
-from tfstudy.runs.environment import environment
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.identity import Identity, identify, settings_of
+from tfstudy.runs.identity import Identity, environment, identify, settings_of
 from tfstudy.runs.store import open_run, read_bytes, read_config, read_result
 
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}

@@ -19,9 +19,8 @@ from tests.interrupted_runs import COPYING, COPYING_RUN, die
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
 from tfstudy.launchers.batch import save_plan
-from tfstudy.runs.find import find_run, find_runs
+from tfstudy.runs.find import find_run, find_runs, read_plan, study_runs
 from tfstudy.runs.pack import pack_study
-from tfstudy.runs.status import read_plan, study_runs
 from tfstudy.runs.store import open_run, read_bytes, read_metrics, read_predictions, read_result
 from tfstudy.runs.studyfile import PLANS, exists, names_in
 
@@ -35,7 +34,7 @@ COMMANDS = (
     ["result", "study/lstm/s0", "study/lstm/s1", "--format", "json"],
     ["result", "study/lstm/s1", "--changes", "--format", "json"],
     ["result", "study/lstm/s1", "--log"],
-    ["predict", "study/lstm/s0", "a b a", "--format", "lines"],
+    ["predict", "study/lstm/s0", "a b a", "--format", "json"],
     ["measure", "study/lstm/s0", "entropy", "--format", "json", "--quiet"],
     [*COPYING_RUN, "--seed", "1"],
 )

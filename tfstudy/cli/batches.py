@@ -24,7 +24,7 @@ from tfstudy.report.grids import BatchProgress, batch_notes, forecast
 from tfstudy.report.markup import plural
 from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
-from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, study_runs
+from tfstudy.runs.find import FAILED, INTERRUPTED, PENDING, study_runs
 
 
 def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> int:

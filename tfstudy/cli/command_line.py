@@ -126,7 +126,7 @@ app = App(
 
 def _show_version(asked: bool) -> None:
     """Print `tfstudy 0.1.0 (torch 2.13.0+cpu, python 3.13.1, commit 1a2b3c4)`; no commit outside a checkout."""
-    from tfstudy.runs.environment import commit
+    from tfstudy.runs.identity import commit
 
     if asked:
         found = commit()

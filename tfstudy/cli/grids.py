@@ -70,7 +70,7 @@ def grid(
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.cli import batches
     from tfstudy.report.status import summary
-    from tfstudy.runs.status import study_runs
+    from tfstudy.runs.find import study_runs
 
     if dry_run and not resume:
         print_listing(batches.preview_grid(spec, folder, settings, smoke), format_)

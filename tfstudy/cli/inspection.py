@@ -64,7 +64,7 @@ def result(
         raise UserError(f"{given[0]} does not apply to --format json, which has the values of all tags")
     path = find_run(results, run)
     if log:
-        from tfstudy.runs.status import log_text
+        from tfstudy.runs.find import log_text
 
         print(log_text(path))
     elif other or changes:

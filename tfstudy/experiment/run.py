@@ -24,8 +24,8 @@ from tfstudy.experiment.score import score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.environment import environment
 from tfstudy.runs.files import utc_now, write_atomically
+from tfstudy.runs.identity import environment
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import DecodingSettings, Result, Started
 from tfstudy.runs.store import RunFolder, is_finished, open_run, run_folder, write_run

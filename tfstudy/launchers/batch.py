@@ -25,8 +25,7 @@ from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import write_atomically
-from tfstudy.runs.find import find_runs
-from tfstudy.runs.status import Plan, RunStatus, read_plan
+from tfstudy.runs.find import Plan, RunStatus, find_runs, read_plan
 from tfstudy.runs.store import has_result, open_run, read_config, read_result
 from tfstudy.runs.studyfile import PLANS
 
@@ -104,8 +103,7 @@ def save_plan(jobs: Sequence[Job]) -> None:
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
-            write_atomically(plans / f"{digest}.json", msgspec.json.encode(saved))
+        write_atomically(plans / f"{digest}.json", msgspec.json.encode(saved))
     except OSError as error:
         raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 

@@ -11,7 +11,7 @@ import torch._dynamo
 from tfstudy import models, tasks
 from tfstudy.experiment import run
 from tfstudy.launchers.processes import is_server
-from tfstudy.runs.environment import commit
+from tfstudy.runs.identity import commit
 
 __all__ = ["lightning", "run", "torch"]
 

@@ -10,7 +10,7 @@ from tfstudy.errors import quoted
 from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, INTERRUPTED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
-from tfstudy.runs.status import FAILED, FINISHED, RUNNING
+from tfstudy.runs.find import FAILED, FINISHED, RUNNING
 from tfstudy.runs.store import last_lines, write_failure
 
 ATTEMPTS = 2

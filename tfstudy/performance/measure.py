@@ -29,7 +29,7 @@ from tfstudy.models.tokens import Tokens
 from tfstudy.performance import counters
 from tfstudy.performance.record import Machine, Record
 from tfstudy.performance.settings import Request, Setting, config_of
-from tfstudy.runs.environment import PACKAGES, commit
+from tfstudy.runs.identity import PACKAGES, commit
 from tfstudy.training.loss import summed_loss
 from tfstudy.training.memory import attempt
 from tfstudy.training.progress import ProgressLines

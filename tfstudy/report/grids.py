@@ -15,8 +15,8 @@ from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.report.status import time_left
+from tfstudy.runs.find import FAILED, FINISHED, PENDING, RUNNING
 from tfstudy.runs.measurement_record import saved_instruments
-from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
 from tfstudy.runs.store import read_result
 
 WORDS = {RETRYING: "will be retried", ELSEWHERE: "is running in another process"}

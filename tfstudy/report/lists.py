@@ -19,8 +19,7 @@ from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.registry import Registry
 from tfstudy.report.markup import csv_text, json_text
 from tfstudy.report.render import STYLES, Cells, Listing, Part, text_width
-from tfstudy.runs.find import find_runs
-from tfstudy.runs.status import FINISHED, RunStatus, run_status
+from tfstudy.runs.find import FINISHED, RunStatus, find_runs, run_status
 from tfstudy.runs.store import open_run
 
 SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets

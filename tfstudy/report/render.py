@@ -31,7 +31,7 @@ from tfstudy.report.markup import (
     markdown_table,
     without_links,
 )
-from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
+from tfstudy.runs.find import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,10 +13,9 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin
 from tfstudy.report.markup import MINUS, number
 from tfstudy.report.render import Cells, Listing
-from tfstudy.runs.environment import commit, plugin_digests
-from tfstudy.runs.identity import settings_of
+from tfstudy.runs.find import DIVERGED, FINISHED, run_status
+from tfstudy.runs.identity import commit, plugin_digests, settings_of
 from tfstudy.runs.schema import Environment, metric_name
-from tfstudy.runs.status import DIVERGED, FINISHED, run_status
 from tfstudy.runs.store import Run, how_to_continue, open_run, read_config, read_result
 from tfstudy.tasks.base import fingerprint
 

@@ -12,8 +12,7 @@ from tfstudy.analysis import labels
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs.files import resume_study_command
-from tfstudy.runs.find import find_study, studies
-from tfstudy.runs.status import (
+from tfstudy.runs.find import (
     DIVERGED,
     FAILED,
     FINISHED,
@@ -22,6 +21,8 @@ from tfstudy.runs.status import (
     RUNNING,
     STATES,
     RunStatus,
+    find_study,
+    studies,
     study_runs,
 )
 from tfstudy.runs.store import open_run

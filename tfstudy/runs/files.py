@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from tfstudy.plugins import command
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 SMOKE = "-smoke"  # end of the name of the folder of smoke runs: `results-smoke` next to `results`
 SEAL = b',"sha256":"', b'"}\n'  # around the digest at the end of a record
+PART = ".part"  # end of the name of a file that is being written, which starts with a dot
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
 
@@ -71,9 +73,9 @@ def check_plain(run: Path) -> None:
     """
     for folder, folders, files in os.walk(run):
         for path in (os.path.join(folder, name) for name in (*folders, *files)):
-            mode = os.lstat(path).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise BrokenError(path, "it is a link or a special file")
+            with suppress(FileNotFoundError):  # a file that was written aside and has been renamed since
+                if stat.S_IFMT(os.lstat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+                    raise BrokenError(path, "it is a link or a special file")
         if folder == f"{run}/logs":
             folders.clear()
 
@@ -150,7 +152,7 @@ def is_archived(path: Path) -> bool:
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write a file such that it appears complete or not at all, and is on the disk afterwards."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")  # several may write one file
     try:
         with naming(path), part.open("wb") as file:
             file.write(content)

@@ -1,15 +1,31 @@
-"""Find studies and runs by name. Imports no torch."""
+"""Find studies and runs by name, and say which state each run is in. Imports no torch.
+
+A run is finished (or diverged) if it has a sound `result.json`, running while a process holds its `.lock`, failed if a
+grid gave it up or one of its files is damaged, pending if a grid planned it and it has not started, and otherwise
+interrupted.
+"""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import msgspec
+
+from tfstudy.config.trees import flat_yaml
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
-from tfstudy.runs.files import RUN, is_archived
-from tfstudy.runs.store import CHECKPOINTS, WEIGHTS, is_finished
-from tfstudy.runs.studyfile import NAME, exists, packed_runs
+from tfstudy.runs import store
+from tfstudy.runs.files import RUN, BrokenError, is_archived, is_locked, read_plain
+from tfstudy.runs.schema import Resumed, Started
+from tfstudy.runs.studyfile import NAME, PLANS, exists, packed_runs, study_zips
 
+STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
+FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
+MAX_PLAN = 1 << 24  # bytes
 LONGEST = 200  # characters of a path that a message quotes
 SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
@@ -112,37 +128,113 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
     if any(exists(f"{text}/{name}") for name in STARTED):
         return Path(text)
     check_results_folder(root)
-    runs = list(find_runs(root))
-    by_name = _matching(root, runs, _words(root, text))
-    if len(by_name) == 1:
-        weights = (WEIGHTS, *(f"checkpoints/{name}.ckpt" for name in CHECKPOINTS))
-        [copies] = by_name.values()
-        return min(copies, key=lambda path: (not is_finished(path), not any(exists(path / name) for name in weights)))
-    if by_name:
-        shown = [f"  {copies[0].relative_to(root)}" for copies in list(by_name.values())[:SHOWN]]
-        more = [f"  ... and {len(by_name) - SHOWN} more"] if len(by_name) > SHOWN else []
-        message = f"{quoted(text, LONGEST)} matches {len(by_name)} runs; name one of them:"
+    runs, words = list(find_runs(root)), _words(root, text)
+    found = [path for path in runs if _is_named(path.relative_to(root), words, False)]
+    found = found or [path for path in runs if _is_named(path.relative_to(root), words, True)]
+    if len(names := {path.name: path for path in reversed(found)}) == 1:
+        weights = (store.WEIGHTS, *(f"checkpoints/{name}.ckpt" for name in store.CHECKPOINTS))
+        return min(found, key=lambda run: (not store.is_finished(run), not any(exists(run / name) for name in weights)))
+    if names:
+        shown = [f"  {path.relative_to(root)}" for path in sorted(names.values())[:SHOWN]]
+        more = [f"  ... and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
+        message = f"{quoted(text, LONGEST)} matches {len(names)} runs; name one of them:"
         raise UserError("\n".join([message, *shown, *more]))
-    names = [*studies]
+    forms = [*studies]
     for path in runs:  # from the shortest name to the longest
         study, experiment, arch, run = ("", "", "", *path.parts)[-4:]
         seed = run.partition("-")[0]
-        names += [f"{study}/{arch}", f"{study}/{experiment}/{arch}", f"{study}/{arch}/{seed}"]
-        names += [f"{study}/{experiment}/{arch}/{seed}", f"{experiment}/{arch}/{run}", run]
-    what, forms = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
-    raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, names, forms)}")
+        forms += [f"{study}/{arch}", f"{study}/{experiment}/{arch}", f"{study}/{arch}/{seed}"]
+        forms += [f"{study}/{experiment}/{arch}/{seed}", f"{experiment}/{arch}/{run}", run]
+    what, allowed = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
+    raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, forms, allowed)}")
 
 
-def _matching(root: Path, runs: Sequence[Path], words: Sequence[str]) -> dict[str, list[Path]]:
-    """The runs that words name, with the copies of each: by seed and folders, or else by the start of their hash."""
-    for by_hash in (False, True):
-        found: dict[str, list[Path]] = {}
-        for path in runs if words[-1] else ():
-            run, parts, last = RUN.fullmatch(path.name), path.relative_to(root).parts, words[-1]
-            named = run and (run["hash"].startswith(last) if by_hash else last in (f"s{run['seed']}", run["seed"]))
-            remaining = iter((*parts[:-1], last) if named else parts)
-            if all(word in remaining for word in words):
-                found.setdefault(path.name, []).append(path)
-        if found:
-            return found
-    return {}
+def _is_named(path: Path, words: Sequence[str], by_hash: bool) -> bool:
+    """Whether words name a run: parts of its path in their order, of which the last may be its seed or hash."""
+    run, last = RUN.fullmatch(path.name), words[-1]
+    own = run and last and (run["hash"].startswith(last) if by_hash else last in (f"s{run['seed']}", run["seed"]))
+    remaining = iter((*path.parts[:-1], last) if own else path.parts)
+    return all(word in remaining for word in words)
+
+
+# States
+
+
+class Plan(msgspec.Struct):
+    """A file in the folder `PLANS` of a study: the runs of a grid, by name."""
+
+    runs: dict[str, str]  # presets
+    configs: dict[str, dict[str, Any]] = {}
+
+
+class RunStatus(NamedTuple):
+    """The state of a run, and how far it is."""
+
+    path: Path
+    state: str
+    seconds: float = 0.0  # of training and evaluation, if it finished
+    step: int = 0  # of its last metrics
+    steps: int = 0  # planned; 0 if unknown
+    seconds_left: float | None = None  # of training, if it is running and its speed is known
+    reason: str = ""  # of a failure
+
+    @property
+    def name(self) -> str:
+        """The folder within the study: `scan-length/lstm/s0-1a2b3c4d`."""
+        return "/".join(self.path.parts[-3:])
+
+
+def study_runs(study: Path) -> list[RunStatus]:
+    """Every run of a study: those that started, by name, then those that a grid planned and that have not started."""
+    started = [run for run in map(run_status, map(store.open_run, find_runs(study))) if run]
+    names = {run.name for run in started}
+    return started + [RunStatus(study / name, PENDING) for name in read_plan(study).runs if name not in names]
+
+
+def read_plan(study: Path) -> Plan:
+    """What all grids of a study planned, in its folder or packed; damaged plans are ignored."""
+    plan = Plan({})
+    packed = {name: one for one in study_zips(study) for name in one.plans}
+    own = [f"{PLANS}/{path.name}" for path in (study / PLANS).glob("*.json")]
+    for name in sorted({*packed, *own}):
+        with suppress(OSError, BrokenError, *store.UNREADABLE):
+            content = read_plain(study / name, MAX_PLAN) if name in own else packed[name].read(name, MAX_PLAN)
+            found = msgspec.json.decode(content, type=Plan)
+            plan = Plan(plan.runs | found.runs, plan.configs | found.configs)
+    return plan
+
+
+def run_status(run: store.Run) -> RunStatus | None:
+    """The state of a run; None if it has not started."""
+    if result := run.result:
+        return RunStatus(run.path, result.status, result.seconds, result.step, result.step)
+    rows, steps = [(0, "", 0.0)], flat_yaml(run.config).get("train.steps")
+    with suppress(UserError):
+        rows += store.read_metrics(run.path)
+    status = RunStatus(run.path, INTERRUPTED, step=rows[-1][0], steps=steps if isinstance(steps, int) else 0)
+    if is_locked(run.path):
+        return status._replace(state=RUNNING, seconds_left=seconds_left(status, run))
+    if failure := run.broken or run.failure:
+        return status._replace(state=FAILED, reason=str(failure))
+    return status if run.config else None
+
+
+def seconds_left(status: RunStatus, run: store.Run) -> float | None:
+    """Seconds until training ends, at the speed at which the process has written metrics; None before it has."""
+    start = next((event for event in reversed(run.events) if isinstance(event, Started | Resumed)), None)
+    first = start.step if isinstance(start, Resumed) else 0
+    with suppress(OSError, ValueError):
+        if start and status.step > first:
+            written = (status.path / store.METRICS).stat().st_mtime
+            took = written - datetime.fromisoformat(start.time).timestamp()
+            left = (status.steps - status.step) * took / (status.step - first)
+            return max(0.0, left - (time.time() - written))
+    return None
+
+
+def log_text(path: Path) -> str:
+    """The last lines of the log, and why the run failed if it did; `UserError` if there is neither."""
+    lines, failure = store.last_lines(path), store.open_run(path).failure
+    if not (lines or failure):
+        raise UserError(f"{path} has no log")
+    return "\n".join([*lines, *([f"failed: {failure}"] if failure else [])])

@@ -4,8 +4,6 @@
 other files of a run; impossible values are refused by the types.
 """
 
-import fcntl
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -103,7 +101,9 @@ class Measurement(msgspec.Struct, frozen=True):
         keys = list(rows[0]) if rows else []
         if any(list(row) != keys for row in rows):
             raise ValueError(f"the rows of the instrument {instrument} do not have the same keys in the same order")
-        columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
+        columns = {key: [row[key] for row in rows] for key in keys}
+        for cells in columns.values():
+            cells[:] = [float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell for cell in cells]
         try:
             record = cls(run, instrument, version, dict(settings), chart, columns, examples)
             return RECORDS.decode(msgspec.json.encode(record))
@@ -161,16 +161,6 @@ def save_measurement(run: Path, record: Measurement) -> Path:
     Several processes may save at the same time: the last one replaces the others.
     """
     check_writable(run)
-    folder = run / FOLDER
-    folder.mkdir(exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two writers of one file would share its temporary name
-        write_atomically(folder / f"{record.instrument}.json", sealed(record))
-    finally:
-        os.close(lock)
-    return folder / f"{record.instrument}.json"
-
-
-def _rounded(cell: Cell) -> Cell:
-    return float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell
+    file = run / FOLDER / f"{record.instrument}.json"
+    write_atomically(file, sealed(record))
+    return file

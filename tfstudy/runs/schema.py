@@ -205,7 +205,6 @@ class Environment(msgspec.Struct, frozen=True):
     commit: str | None = ""
     platform: str = ""
     device: str = ""
-    execution: str = ""  # of training steps: eager, compiled, graphed; why not graphed
     threads: int = 0
     processors: int | None = 0
     preloaded: str = ""  # names of the libraries in LD_PRELOAD, which may change rounding
@@ -233,7 +232,7 @@ class Started(Event, frozen=True, tag="started"):
 class StepsComputed(Event, frozen=True, tag="steps computed"):
     """How the process computes the steps of training (`tfstudy.training.graphs`)."""
 
-    how: str
+    how: str  # eager, compiled or graphed; why not graphed
 
 
 class Resumed(Event, frozen=True, tag="resumed"):
@@ -286,7 +285,3 @@ class Prediction(msgspec.Struct, frozen=True):
     def correct(self) -> bool:
         """Whether the prediction is the target."""
         return self.prediction == self.target
-
-    def __repr__(self) -> str:
-        verdict = "correct" if self.correct else f"wrong, target={self.target!r}"
-        return f"Prediction({self.source!r} -> {self.prediction!r}, {verdict})"

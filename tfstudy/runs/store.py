@@ -14,7 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,6 @@ from tfstudy.runs.schema import (
     ReadTest,
     Result,
     Started,
-    StepsComputed,
 )
 from tfstudy.runs.studyfile import PACKED_WITHOUT, check_writable, exists, packed_in, read_bytes, read_file, study_zips
 
@@ -71,13 +70,7 @@ class Run(NamedTuple):
     @property
     def environments(self) -> list[Environment]:
         """The environment of each process that worked on it, first to last."""
-        found: list[Environment] = []
-        for event in self.events:
-            if isinstance(event, Started):
-                found.append(event.environment)
-            elif isinstance(event, StepsComputed) and found:
-                found[-1] = msgspec.structs.replace(found[-1], execution=event.how)
-        return found
+        return [event.environment for event in self.events if isinstance(event, Started)]
 
     @property
     def test_reads(self) -> dict[str, int]:
@@ -206,17 +199,14 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
     try:
         content = read_file(path / "predictions" / f"{Path(split).name}.jsonl.gz", MAX_PREDICTIONS)
         if result and (scores is None or scores.predictions != digest_of(content)):
-            reason = "they are not those that were scored: the digest in the result is another one"
-        elif len(lines := gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)) > MAX_PREDICTIONS:
-            reason = f"they unpack to more than {MAX_PREDICTIONS >> 20} MiB"
-        elif predictions := PREDICTIONS.decode_lines(lines):
-            return predictions
-        else:
-            reason = "the file is empty"
+            raise BrokenError(path, "they are not those that were scored: the digest in the result is another one")
+        if len(lines := gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)) > MAX_PREDICTIONS:
+            raise BrokenError(path, f"they unpack to more than {MAX_PREDICTIONS >> 20} MiB")
+        return PREDICTIONS.decode_lines(lines)
     except FileNotFoundError as error:
         reason = PACKED_WITHOUT if packed_in(path) else str(error.strerror)
     except (OSError, EOFError, zlib.error, BrokenError, *UNREADABLE) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "reason", "") or getattr(error, "strerror", None) or str(error)
     raise UserError(f"{path} has no readable predictions of split '{split}' ({reason})")
 
 
@@ -328,6 +318,8 @@ def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool =
             raise UserError(f"can't write to {path}: {error.strerror}") from None
         if restart and any(item.name != ".lock" for item in path.iterdir()):
             print(f"existing run archived: {archive(path)}")
+        for part in path.rglob(f".*{files.PART}"):  # of a process that was killed
+            part.unlink()
         folder = RunFolder(path, identity.hash)
         if not (path / CONFIG).exists() and not has_result(path):
             write_atomically(path / CONFIG, f"# tfstudy run {folder.run}\n{to_yaml(config)}".encode())
@@ -337,25 +329,19 @@ def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool =
 
 def _check_own(folder: RunFolder, config: RunConfig) -> None:
     """`UserError` if a run is broken, if its config has other settings, or if its events are those of another run."""
-    path = folder.path
-    try:
-        content = read_bytes(path / CONFIG, MAX_CONFIG)
-        same = not (path / CONFIG).exists() or settings_of(resolve(yaml_sections(content, CONFIG))) == settings_of(
-            config
-        )
-    except (UserError, AttributeError):
-        same = False
-    if not same:
-        raise UserError(
-            f"{path / CONFIG} was edited after the run started, so its results would not belong to its config; "
-            "restore it, or archive the run and start again (restart)"
-        )
-    run = open_run(path)
-    recorded = [one for one in run.environments if one.settings]
-    own = all(run_hash(one.settings, one.data, one.code_versions) == folder.run for one in recorded)
-    if error := run.broken or (None if own else BrokenError(path / EVENTS, "it belongs to another run")):
-        more = f"; without {RESULT} the same command evaluates its checkpoint again" if error.name == RESULT else ""
-        raise UserError(f"{path}: {error}; a restart archives the run and starts again{more}")
+    path, run, settings, problem = folder.path, open_run(folder.path), None, ""
+    with suppress(UserError, AttributeError):
+        settings = settings_of(resolve(yaml_sections(read_bytes(path / CONFIG, MAX_CONFIG), CONFIG)))
+    hashes = {run_hash(one.settings, one.data, one.code_versions) for one in run.environments if one.settings}
+    if (path / CONFIG).exists() and settings != settings_of(config):
+        problem = f"{CONFIG} was edited after the run started, so its results would not belong to it; restore it, or"
+    elif run.broken:
+        more = f"; without {RESULT} the same command evaluates its checkpoint again, and"
+        problem = f"{run.broken}{more if run.broken.name == RESULT else ';'}"
+    elif hashes - {folder.run}:
+        problem = f"{EVENTS} is damaged: it belongs to another run;"
+    if problem:
+        raise UserError(f"{path}: {problem} a restart archives the run and starts again")
 
 
 def check_addable(path: Path) -> Result | None:

@@ -151,17 +151,12 @@ def exists(path: str | Path) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of the files and folders in a run folder, or in the folder of its architecture, sorted."""
-    names: set[str] = set()
+    """The names of the files and folders in a folder of a run, sorted; none if there is no such folder."""
     if found := locate(folder):
         one, name = found
         inside = (member for member in one.runs[run_of(name)] if member.startswith(f"{name}/"))
-        names |= {member[len(name) + 1 :].split("/")[0] for member in inside}
-    else:
-        names |= {run.relative_to(folder).parts[0] for run in packed_runs(folder)}
-    with suppress(OSError):
-        names |= {*os.listdir(folder)}
-    return sorted(names)
+        return sorted({member[len(name) + 1 :].split("/")[0] for member in inside})
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
 def packed_runs(folder: Path) -> list[Path]:
