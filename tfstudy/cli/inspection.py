@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tfstudy.experiment.finished import FinishedRun
 
 EMPTY = "(empty)"  # an output without tokens
+MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # settings of attention of one run
 
 
 def run_with_weights(run: str, results: Path) -> Path:
@@ -184,10 +185,7 @@ def measure(
         measured, notes = measure_runs(paths, instrument, settings, save, online)
     for note in notes:
         print(note, file=sys.stderr)
-    runs = [open_run(path) for path, _, _ in measured]
-    records = [
-        RunRecord(run.path, result, run.events, run.config) for run, (_, result, _) in zip(runs, measured, strict=True)
-    ]
+    records = [RunRecord(*open_run(path)._replace(result=result)) for path, result, _ in measured]
     conditions = by_condition(zip(records, [record for *_, record in measured], strict=True))
     if out:
         from tfstudy.report.plots.instruments import measurement
@@ -202,16 +200,19 @@ def measure(
 
 def attention(path: Path, settings: dict[str, Any], out: Path | None, format: str, online: bool, quiet: bool) -> None:
     """Show which tokens a run attends to while it reads a source: the largest weight of each row, or all as JSON."""
-    subject = load_run(path, online, quiet).subject
-    from tfstudy.config.resolve import resolve_section
-    from tfstudy.instruments.attention import AttentionMaps
-    from tfstudy.report.measured import attention_listing
-    from tfstudy.report.plots.instruments import attention as figure
-
-    maps = AttentionMaps(resolve_section(AttentionMaps.Config, settings)).maps(subject)
+    source = str(settings.pop("source"))
+    for name in settings:
+        one_of("setting of attention", name, MAPS)
+    kind, layer, head, target = (MAPS | settings).values()
+    found = load_run(path, online, quiet).attention(source, str(target) or None)
+    maps = found.maps(str(kind), layer, head)
     if out:
-        figure(maps).save(out)
-    print_listing(attention_listing(maps), format)
+        from tfstudy.report.plots.instruments import attention as figure
+
+        figure(maps.of_one_kind()).save(out)
+    from tfstudy.report.measured import attention_listing
+
+    print_listing(attention_listing(maps, found.given), format)
     if out and format == "text":
         print(out)
 
