@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -69,6 +70,15 @@ def seen(root: Path, wanted: int, then: Callable[[int], object]) -> threading.Th
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     return thread
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """Wait until the condition is true; return its value."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return value
 
 
 def executable(path: Path, text: str) -> Path:

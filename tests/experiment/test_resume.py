@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_jobs import wait_for
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, die, folder, forked, killed
 from tfstudy import tasks
@@ -201,9 +202,7 @@ def test_restart_archives_the_whole_run_and_runs_it_again(finished_run, capsys):
 def test_a_run_of_another_process_is_refused_until_that_has_died(undisturbed, capsys):
     process = forked(command(), at_row(15, signal.pause))
     try:
-        deadline = time.monotonic() + 60
-        while not list(Path("results").glob("runs/*/*/*/metrics.csv")) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: list(Path("results").glob("runs/*/*/*/metrics.csv")), 60)
         for more in ([], ["--restart"]):
             assert tfstudy(*command("lstm", *more)) == 2
             err = capsys.readouterr().err

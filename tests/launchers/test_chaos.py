@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.example_jobs import COPYING, digests, process_of
+from tests.example_jobs import COPYING, digests, process_of, wait_for
 
 pytestmark = pytest.mark.slow
 GRID = {**COPYING, "axes": {"arch": ["transformer", "lstm"]}, "seeds": "0-4"}
@@ -42,10 +42,7 @@ def wait_until_nothing_is_left(results: Path) -> None:
             return int(process.name) != os.getpid() and any(str(results) in name for name in names)
         return False
 
-    deadline = time.monotonic() + 30
-    while any(left(process) for process in Path("/proc").glob("[0-9]*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: not any(left(process) for process in Path("/proc").glob("[0-9]*")), 30)
 
 
 @pytest.fixture(scope="module")

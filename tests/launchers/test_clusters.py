@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.example_jobs import digests, process_of
+from tests.example_jobs import digests, process_of, wait_for
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import open_run
 
@@ -28,15 +27,9 @@ pytestmark = pytest.mark.slow
 needs_ray = pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed: make engines")
 SLURM = Path(__file__).parent / "slurm.sh"
 SETTINGS = {
-    "data.train_examples": 200,
-    "data.eval_examples": 32,
-    "model.dim": 16,
-    "model.hidden": 16,
-    "train.validation_interval": 25,
-    "train.log_interval": 25,
-    "train.batch_size": 8,
-    "eval.max_examples": 24,
-}
+    "data.train_examples": 200, "data.eval_examples": 32, "model.dim": 16, "model.hidden": 16, "train.batch_size": 8,
+    "train.validation_interval": 25, "train.log_interval": 25, "eval.max_examples": 24,
+}  # fmt: skip
 
 
 def grid(results: Path, *more: str, seeds: str = "0-3", steps: int = 1000) -> list[str]:
@@ -119,10 +112,6 @@ def unfinished_run(results: Path, condition: Callable[[int], bool] = lambda _: T
     return wait_for(found, 300)
 
 
-def assert_no_run_is_left(results: Path) -> None:
-    wait_for(lambda: not runs(results), 30)
-
-
 def kill(process: int, number: int = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, number)
@@ -130,15 +119,6 @@ def kill(process: int, number: int = signal.SIGKILL) -> None:
 
 def resumed(path: Path) -> bool:
     return "resumed after step" in (path / "train.log").read_text()
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
-    """Wait until the condition is true; return its value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 @pytest.fixture
@@ -175,7 +155,7 @@ def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(node
     assert not re.search(r"/4\] .* will be retried", out), "a lost node is no failure of a run"
     assert resumed(path)
     assert digests(tmp_path) == local()
-    assert_no_run_is_left(tmp_path)
+    wait_for(lambda: not runs(tmp_path), 30)
 
 
 @needs_ray
@@ -186,7 +166,7 @@ def test_no_run_outlives_a_stopped_grid_on_its_own_ray_and_the_next_grid_resumes
     _, path = unfinished_run(tmp_path)
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)  # a terminal interrupts a whole group
     process.communicate(timeout=30)
-    assert_no_run_is_left(tmp_path)
+    wait_for(lambda: not runs(tmp_path), 30)
     assert not (path / "result.json").exists()
     output_of(start(words))
     assert resumed(path)
@@ -257,7 +237,7 @@ def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_mac
     assert resumed(requeued)
     assert resumed(lost)
     assert digests(tmp_path) == local()
-    assert_no_run_is_left(tmp_path)
+    wait_for(lambda: not runs(tmp_path), 30)
     assert not [path for path in find_runs(tmp_path) if open_run(path).failure], "neither is a failure of a run"
 
 
@@ -282,7 +262,7 @@ def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(clus
     number = submitted(words)
     unfinished_run(tmp_path)
     subprocess.run(["scancel", number], check=True)
-    assert_no_run_is_left(tmp_path)
+    wait_for(lambda: not runs(tmp_path), 30)
     ended()
     number = submitted(words)
     run, path = unfinished_run(tmp_path)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.example_jobs import COPYING, digests, executable, planned, process_of, seen
+from tests.example_jobs import COPYING, digests, executable, planned, process_of, seen, wait_for
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import ExecutorSettings
@@ -172,7 +172,4 @@ def test_a_program_has_a_group_of_its_own_that_ends_with_it_and_says_how_it_ende
     process, group, session = map(int, numbers.split())
     assert (group, session) == (process, os.getsid(0))
     child = Path("/proc") / (tmp_path / "child").read_text().strip() / "stat"
-    deadline = time.monotonic() + 5
-    while child.exists() and child.read_text().split()[2] != "Z":
-        assert time.monotonic() < deadline, "what it started is left"
-        time.sleep(0.02)
+    wait_for(lambda: not child.exists() or child.read_text().split()[2] == "Z", 5)
