@@ -6,19 +6,22 @@ import lightning
 import pytest
 import torch
 
-from tests.data.generated_data import WORDS, Reverse, Unvalidated, pairs
+from tests.data.generated_data import pairs
+from tests.example_task import TASK, added
+from tfstudy import tasks
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import EOS, UNK
 from tfstudy.data.module import TaskData
-from tfstudy.tasks.base import Example, TaskConfig
+from tfstudy.tasks.base import Example
 from tfstudy.training.module import Seq2Seq
 
 EIGHT = TrainConfig(batch_size=8)
 
 
 @pytest.fixture
-def task():
-    return Reverse(TaskConfig(split="all"))
+def task(tmp_path):
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield tasks.find("reverse")(tasks.find("reverse").Config())
 
 
 class Watcher(lightning.LightningModule):
@@ -65,28 +68,29 @@ def test_a_plain_trainer_gets_the_batches_of_the_steps_in_order_and_all_of_valid
     data.batches_per_epoch = 3
     trainer(tmp_path, max_epochs=4).fit(module, data)
     assert module.trained == [pairs([[data.encoded["train"].rows(data.batches.index(step))]]) for step in range(12)]
-    validation = data.encoded["validation"].rows(torch.arange(6))
+    validation = data.encoded["validation"].rows(torch.arange(len(data.encoded["validation"])))
     assert sum(module.validated, Counter()) == sum(4 * [pairs([[validation]])], Counter())
 
 
-class Redrawn(Reverse):
-    """Pass n of seed s has the words of the train split after n + s others."""
+def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a_resumed_run_begins(task, tmp_path):
+    class Redrawn(type(task)):
+        """Pass n of seed s has the words of the train split before the letter n + s."""
 
-    redraws = True
+        redraws = True
 
-    def redrawn(self, number, seed):
-        rows = [(*row, WORDS[(number + seed) % 8]) for row in self.rows[:37]]
-        return [Example(row, row[::-1], {}) for row in rows]
+        def redrawn(self, number, seed):
+            rows = [(*example.source, "abc"[(number + seed) % 3]) for example in self.examples("train")]
+            return [Example(row, row[::-1], {}) for row in rows]
 
-
-def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a_resumed_run_begins(tmp_path):
-    data = [TaskData(Redrawn(TaskConfig(split="all")), EIGHT, seed=3) for _ in range(2)]
+    changing, count = Redrawn(task.Config()), len(task.examples("train"))
+    config = TrainConfig(batch_size=-(-count // 5))  # passes of five batches
+    data = [TaskData(changing, config, seed=3) for _ in range(2)]
     module, resumed = Watcher(), Watcher()
     data[0].batches_per_epoch = data[1].batches_per_epoch = 3
     trainer(tmp_path, max_epochs=4).fit(module, data[0])  # twelve steps: passes of 5, 5 and 2
     for number in (0, 1):
         seen = sum(module.trained[5 * number : 5 * number + 5], Counter())
-        assert seen == pairs([[data[0].encode(Redrawn.redrawn(data[0].task, number, 3)).rows(torch.arange(37))]])
+        assert seen == pairs([[data[0].encode(changing.redrawn(number, 3)).rows(torch.arange(count))]])
     late = trainer(tmp_path, max_epochs=4)
     late.fit_loop.epoch_progress.current.processed = late.fit_loop.epoch_progress.current.completed = 2
     late.fit(resumed, data[1])
@@ -94,16 +98,15 @@ def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a
 
 
 @pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")
-def test_a_task_without_validation_trains(tmp_path):
-    module, data = Watcher(), TaskData(Unvalidated(TaskConfig(split="all")), EIGHT)
+def test_a_task_without_validation_trains(task, tmp_path):
+    module, data = Watcher(), TaskData(type(task)(task.Config(split="alone")), EIGHT)
     trainer(tmp_path, max_epochs=1).fit(module, data)
     assert (len(module.trained), module.validated) == (len(data.batches), [])
 
 
 def test_vocabularies_come_from_the_train_split_only(task, monkeypatch):
-    real = Reverse.examples
-    odd = [Example(("q",), ("q",), {})]
-    monkeypatch.setattr(Reverse, "examples", lambda self, split: real(self, split) + (split != "train") * odd)
+    real, odd = type(task).examples, [Example(("q",), ("q",), {})]
+    monkeypatch.setattr(type(task), "examples", lambda self, split: real(self, split) + (split != "train") * odd)
     data = TaskData(task)
     assert "q" not in data.source_vocab
     assert data.encoded["validation"].source[-1].tolist()[:2] == [UNK, EOS]

@@ -5,9 +5,8 @@ import sys
 import pytest
 import torch
 
-from tests.training.small_training import metrics, small_training, trained
+from tests.training.small_training import metrics, small_training
 from tfstudy.training import memory
-from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.memory import attempt, peak_mib, reset_peak, within_budget
@@ -60,12 +59,3 @@ def test_the_peak_includes_memory_that_was_released_since_the_reset():
     assert peak_mib(CPU) - before > 60
     reset_peak(CPU)
     assert peak_mib(CPU) - before < 40
-
-
-def test_a_checkpoint_has_the_highest_peak_of_all_processes():
-    bar = TrainingProgress(lambda _: None)
-    trained(callbacks=[bar])
-    peak = bar.state_dict()["peak_mib"]
-    assert peak > 20
-    bar.load_state_dict({"seconds": 0.0, "tokens": 0.0, "peak_mib": 10 * peak})
-    assert bar.state_dict()["peak_mib"] == 10 * peak

@@ -140,21 +140,7 @@ def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, m
 # A loss that is not finite ends a run, and the run is a result
 
 
-def test_a_run_that_diverges_is_a_result_without_metrics(capsys):
-    words = ["--set", "train.learning_rate=1e6", "--set", "train.optimizer=sgd", "--set", "train.gradient_clip_norm=0"]
-    assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
-    result = read_result(folder())
-    assert result.status == "diverged"
-    assert "the training loss is nan at step" in result.reason or "the training loss is inf" in result.reason
-    assert result.splits == {}
-    assert not (folder() / "predictions").exists()
-    assert open_run(folder()).test_reads == {}
-    assert "diverged (the training loss is" in capsys.readouterr().out
-    assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
-    assert "already finished" in capsys.readouterr().err
-
-
-def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatch, capsys):
+def test_a_run_that_diverges_is_a_result_whose_weights_are_not_used_or_tested(monkeypatch, capsys):
     real = training.summed_loss
     steps = []
 
@@ -163,11 +149,16 @@ def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatc
         return real(logits, gold, smoothing) * (math.nan if sum(steps) > 12 else 1)
 
     monkeypatch.setattr(training, "summed_loss", late)
-    assert tfstudy(*command("lstm", "--set", "train.micro_batches=1")) == 1
-    assert read_result(folder()).status == "diverged"
+    words = command("lstm", "--set", "train.micro_batches=1")
+    assert tfstudy(*words) == 1
+    assert "diverged (the training loss is nan at step 15)" in capsys.readouterr().out
+    result = read_result(folder())
+    assert (result.status, result.reason, result.splits) == ("diverged", "the training loss is nan at step 15", {})
     assert (folder() / "checkpoints/last.ckpt").exists()
-    for words in (["predict", folder(), "a"], ["evaluate", folder()]):
-        capsys.readouterr()
-        assert tfstudy(*words) == 2
+    for refused in (["predict", folder(), "a"], ["evaluate", folder()]):
+        assert tfstudy(*refused) == 2
         assert "diverged" in capsys.readouterr().err
     assert open_run(folder()).test_reads == {}
+    assert not (folder() / "predictions").exists()
+    assert tfstudy(*words) == 1
+    assert "already finished" in capsys.readouterr().err

@@ -16,10 +16,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tests.training.small_training import trained
 from tfstudy import tasks
-from tfstudy.errors import UserError
 from tfstudy.experiment import api
-from tfstudy.experiment.api import RunOptions
-from tfstudy.experiment.run import run
 from tfstudy.runs.store import RunFolder
 from tfstudy.training import loggers, progress
 from tfstudy.training.callbacks import TrainingProgress
@@ -73,28 +70,6 @@ def test_a_logger_gets_the_config_and_every_row_and_a_resumed_run_continues_in_t
     assert fake.hyperparameters["model"]["hidden"] == 16
     assert fake.metrics == [row for row in rows(folder()) if row[0] > 20]
     assert fake.ends == ["success"]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("tensorbord", "unknown logger 'tensorbord'; did you mean 'tensorboard'? Expected one of: tensorboard,"),
-        (
-            "fake,wandb, tensorboard",
-            "logger wandb,tensorboard: not installed; to install it: pip install wandb tensorboard\n",
-        ),
-    ],
-    ids=["unknown", "absent"],
-)
-def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(given, message, monkeypatch, capsys):
-    monkeypatch.setattr(api, "find_spec", lambda name: name == "fake")
-    assert tfstudy(*command(), "--logger", given) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
-    with pytest.raises(UserError, match=r"unknown logger|not installed"):
-        run(None, Path("results"), "runs", RunOptions(accelerator="cpu", loggers=tuple(given.split(","))))
-    assert not Path("results").exists()
 
 
 def test_a_line_of_progress_has_the_number_the_speed_and_the_time_left(monkeypatch, capsys):
