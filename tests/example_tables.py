@@ -4,7 +4,6 @@ from pathlib import Path
 
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.summary import conditions, pairs, rows_of
-from tfstudy.report.comparisons import Pair
 from tfstudy.report.render import Listing, render
 from tfstudy.report.tables import Table
 
@@ -14,11 +13,11 @@ def rows(study: Path) -> list:
     return rows_of(conditions(read_study(study).runs))
 
 
-def compared(study: Path) -> list[Pair]:
-    """The comparisons of a study, in the order of its conditions."""
+def compared(study: Path) -> list:
+    """The comparisons of a study with their conditions, in the order of these."""
     frame = conditions(read_study(study).runs)
     found = rows_of(frame)
-    return [Pair(found[one.first], found[one.second], one) for one in rows_of(pairs(frame))]
+    return [one._replace(first=found[one.first], second=found[one.second]) for one in rows_of(pairs(frame))]
 
 
 def text_of(found: Listing) -> str:

@@ -82,7 +82,7 @@ def test_significant_comparisons_of_the_whole_study_are_filled_and_their_interva
     made = [one for t, s in splits.items() for a, x in CLOSE.items() for one in runs(a, *x, task=t, split=s)]
     study = write(tmp_path, *made)
     every = drawn_differences(drawn(study, "differences"))
-    assert [filled for *_, filled in every] == [pair.row.significant for pair in compared(study)]
+    assert [filled for *_, filled in every] == [pair.significant for pair in compared(study)]
     assert {filled for *_, filled in every} == {True, False}
     assert all(low > 0 or high < 0 for low, high, filled in every if filled)
     figure = drawn(study, "differences", tasks="scan")

@@ -36,18 +36,11 @@ class ComparisonSummary(NamedTuple):
     notes: list[str]
 
 
-class Pair(NamedTuple):
-    """A comparison with its conditions, the higher one first."""
-
-    first: Condition
-    second: Condition
-    row: Any  # of `summary.pairs`
-
-
-def _pairs(table: Table) -> list[Pair]:
+def _pairs(table: Table) -> list[Any]:
+    """Return the rows of `summary.pairs` with their conditions as `first` and `second`, the higher one first."""
     rows = rows_of(table.rows)
     ordered = [swapped(one) if one.mean < 0 else one for one in rows_of(table.pairs)]
-    return [Pair(rows[one.first], rows[one.second], one) for one in ordered]
+    return [one._replace(first=rows[one.first], second=rows[one.second]) for one in ordered]
 
 
 def examples_labels(table: Table) -> dict[tuple[str, ...], str]:
@@ -61,22 +54,22 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
     """Return a table's comparisons in words, in the order of its rows, decided ones first."""
     names, every = examples_labels(table), _pairs(table)
     order = {place: number for number, place in enumerate(names)}
-    tested = [pair for pair in every if pair.row.tested]
-    shown = sorted(tested, key=lambda one: one.row.p)[:MAX_LISTED]
-    shown.sort(key=lambda one: (order[one.first.place], not one.row.significant, one.row.p))
+    tested = [pair for pair in every if pair.tested]
+    shown = sorted(tested, key=lambda one: one.p)[:MAX_LISTED]
+    shown.sort(key=lambda one: (order[one.first.place], not one.significant, one.p))
     more = f"{MAX_LISTED} of {len(tested):,} comparisons are listed, by q; the letters in the table cover all of them."
-    notes = [*[NOTE] * bool(tested), *[more] * (len(shown) < len(tested))]
-    decided, rest = sum(pair.row.significant for pair in tested), len(every) - len(tested)
+    notes = [NOTE, more][: bool(tested) + (len(shown) < len(tested))]
+    decided, rest = sum(pair.significant for pair in tested), len(every) - len(tested)
     untested = f", {rest:,} not tested ({A_TEST_NEEDS})" if rest else ""
     counts = f"{decided:,} decided, {len(tested) - decided:,} open{untested}"
     summary = f"{plural(len(every), 'comparison')} on the same examples: {counts}." if every else NOTHING
     texts = [_texts(pair, names[pair.first.place]) for pair in shown]
-    return ComparisonSummary(summary, texts, [pair.row.significant for pair in shown], notes)
+    return ComparisonSummary(summary, texts, [pair.significant for pair in shown], notes)
 
 
-def _texts(pair: Pair, test_set: str) -> tuple[str, ...]:
-    higher, lower, row = pair.first.label, pair.second.label, pair.row
-    more = more_seeds(row, min(len(pair.first.runs), len(pair.second.runs)))
+def _texts(row: Any, test_set: str) -> tuple[str, ...]:
+    higher, lower = row.first.label, row.second.label
+    more = more_seeds(row, min(len(row.first.runs), len(row.second.runs)))
     needed = "no difference to find" if not row.mean else "an unknown number of seeds"
     if more:
         needed = f"about {plural(more, 'more seed')}" if more <= MAX_SEEDS else f"more than {MAX_SEEDS:,} seeds"
@@ -90,7 +83,7 @@ def verdict(table: Table) -> list[str]:
     """Return which conditions are significantly better, with a sentence for each test set, and what is open."""
     names, lower = examples_labels(table), dict[int, list[Condition]]()  # what each condition is better than
     for pair in _pairs(table):
-        if pair.row.significant:
+        if pair.significant:
             lower.setdefault(pair.first.Index, []).append(pair.second)
     better: dict[str, list[str]] = {}
     for row in rows_of(table.rows):

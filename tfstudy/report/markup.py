@@ -160,14 +160,7 @@ def csv_text(frame: "pd.DataFrame") -> str:
 
 
 def json_text(tree: Any) -> str:
-    """Return indented JSON, with null for nan and escapes for control characters, and a line break at its end."""
-    text = json.dumps(_with_null(tree), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return indented JSON and a line break, with null for nan and infinities and escapes for control characters."""
+    plain = json.loads(json.dumps(tree), parse_constant=lambda nan: None)
+    text = json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
     return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _with_null(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _with_null(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_with_null(value) for value in tree]
-    return None if isinstance(tree, float) and math.isnan(tree) else tree

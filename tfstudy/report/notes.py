@@ -19,7 +19,6 @@ MAX_LISTED = 5  # parts of a note
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
 ABOUT, WARNING, LEFT_OUT = "about", "warning", "left out"  # kinds of notes; the last two are under every table
-Q_NOTE = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg)"
 
 
 class Note(NamedTuple):
@@ -53,8 +52,9 @@ def first_note(rows: "pd.DataFrame") -> str:
     shared = (
         "; conditions on the same examples that share a letter do not differ significantly (q < .05), bold: the best"
     )
-    letters, q = shared * any(rows["letters"]), Q_NOTE * any(rows["baseline"])
-    return f"{several(map(metric_name, rows['metric']))} in percent, mean over {seeds} [95 % interval]{letters}{q}"
+    adjusted = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg)"
+    more = shared * any(rows["letters"]) + adjusted * any(rows["baseline"])
+    return f"{several(map(metric_name, rows['metric']))} in percent, mean over {seeds} [95 % interval]{more}"
 
 
 def shown_notes(rows: "pd.DataFrame", notes: Sequence[Note], every: bool = False) -> list[str]:
@@ -116,7 +116,7 @@ def _sources(table: "pd.DataFrame") -> list[str]:
 def _training(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note]:
     """Return how the runs were trained and evaluated."""
     results, finished = [run.result for run in runs], [run for run in runs if run.finished]
-    reads = [count for run in finished for count in run.test_reads.values()]
+    reads = [count for run in finished for count in run.test_reads().values()]
     read_note = "each test set was evaluated once per run" if reads else "number of test evaluations unknown"
     if repeated := sum(count > 1 for count in reads):
         read_note = (

@@ -9,7 +9,6 @@ import io
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,12 +67,10 @@ class Cells(NamedTuple):
     def texts(self, bold: str, escape: Callable[[str], str] = str) -> dict[str, list[str]]:
         """Return the texts of each column by its key, each escaped, with the bold ones in this markup."""
         out = {}
-        for key in self.frame:
-            own = [text if isinstance(text, Written) else escape(text) for text in self.frame[key]]
-            strong = self.bold.get(key, [False] * len(own))
-            out[key] = [
-                bold.format(text) if text and marked else text for text, marked in zip(own, strong, strict=True)
-            ]
+        for key, texts in self.frame.items():
+            marked = self.bold.get(key, [False] * len(texts))
+            own = (text if isinstance(text, Written) else escape(text) for text in texts)
+            out[key] = [bold.format(text) if text and m else text for text, m in zip(own, marked, strict=True)]
         return out
 
 
@@ -180,8 +177,7 @@ class Terminal(Console):
 
 def text_width() -> int:
     """Return the width of the terminal, or `COLUMNS`; lines may be long where neither is known, as in a pipe."""
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return shutil.get_terminal_size().columns if known else UNLIMITED
+    return shutil.get_terminal_size((UNLIMITED, 0)).columns
 
 
 def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
@@ -208,19 +204,22 @@ def show(parts: Sequence[Part], notes: Sequence[str], console: Console) -> None:
 
 def _rich_tables(cells: Cells, width: int) -> Iterator[RichTable]:
     """Yield tables of at most a width: the first columns, then the next ones; a list without heads stays whole."""
+    width += GAP  # which follows each column
     flat = {key: [text.replace("\n", " ") for text in own] for key, own in cells.frame.items()}
-    if not cells.headless and _joined(_spans(cells._replace(frame=flat), key)[1] for key in flat) <= width:
+    if not cells.headless and sum(_spans(cells._replace(frame=flat), key)[1] for key in flat) <= width:
         cells = cells._replace(frame=flat)  # what may stand in two lines needs only one
     spans = {key: _spans(cells, key) for key in cells.frame}
     names = list(cells.frame)[: None if cells.headless else cells.names]
     others = list(cells.frame)[len(names) :]
     while names:
         count = 1
-        while count < len(others) and _joined(spans[key][1] for key in (*names, *others[: count + 1])) <= width:
+        while count < len(others) and sum(spans[key][1] for key in (*names, *others[: count + 1])) <= width:
             count += 1
         shown, others = [*names, *others[:count]], others[count:]
-        folded_heads = _joined(spans[key][0] for key in shown) > width
-        yield _rich_table(cells, {key: None if key in cells.folded else spans[key][folded_heads] for key in shown})
+        folded_heads = sum(spans[key][0] for key in shown) > width
+        yield _rich_table(
+            cells, {key: None if key in cells.folded else spans[key][folded_heads] - GAP for key in shown}
+        )
         names = names if others else []
 
 
@@ -240,14 +239,8 @@ def _rich_table(cells: Cells, widths: Mapping[str, int | None]) -> RichTable:
 
 
 def _spans(cells: Cells, key: str) -> tuple[int, int]:
-    """Return the width of a column with its head in one line, and with head, and cells if they may be, folded."""
+    """Return the width of a column and its gap with its head in one line, and with head, and `folded` cells, folded."""
     texts, head = "\n".join(cells.frame[key]), "" if cells.headless else key
     lines = texts.split("\n")
     least = [*(texts.split() if key in cells.folded else lines), *head.split()]
-    return max(map(cell_len, (*lines, *head.split("\n")))), max(map(cell_len, least), default=0)
-
-
-def _joined(widths: Iterable[int]) -> int:
-    """Return the width of columns side by side."""
-    own = list(widths)
-    return sum(own) + GAP * (len(own) - 1)
+    return max(map(cell_len, (*lines, *head.split("\n")))) + GAP, max(map(cell_len, least), default=0) + GAP

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, Study, read_finished_runs
 from tfstudy.analysis.labels import OUTDATED, Condition
-from tfstudy.analysis.published import OTHER_SETTINGS, Quotation, beside, papers
+from tfstudy.analysis.published import Quotation, beside, papers
 from tfstudy.analysis.stats import ALPHA
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, swapped
 from tfstudy.config.trees import short_key
@@ -96,12 +96,12 @@ class Table:
         return render(found.parts, found.notes, format, found.values)
 
     def listing(self, format: str, notes: bool = False) -> Listing:
-        """Return the texts for a format, and all notes or those that a reader needs first."""
-        tables = wide(self.rows, self.baseline, format)
-        return Listing(tables, shown_notes(self.rows, self.notes, notes), lambda: document(self))
+        """Return the texts for a format, and all notes or those that a reader needs first; all values for JSON."""
 
-    def __len__(self) -> int:
-        return len(self.rows)
+        def plain() -> dict[str, Any]:
+            return {"baseline": self.baseline or None, "rows": values(self), "notes": [own.text for own in self.notes]}
+
+        return Listing(wide(self.rows, self.baseline, format), shown_notes(self.rows, self.notes, notes), plain)
 
     def __repr__(self) -> str:
         return self.render()
@@ -147,8 +147,7 @@ def build_table(study: Study, found: "pd.DataFrame", baseline: str = "") -> Tabl
     # each condition's comparison with the baseline of its family
     both = [one for pair in rows_of(compared) for one in (pair, swapped(pair))]
     against = {one.first: one for one in both if other.get(rows[one.second].family) == one.second}
-    groups = letters(found, compared)
-    found = found.assign(group=groups, **_numbers(rows, groups, [against.get(row.Index) for row in rows]))
+    found = found.assign(**_numbers(rows, letters(found, compared), [against.get(row.Index) for row in rows]))
     notes = table_notes(study, found, compared, bool(baseline))
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
@@ -156,13 +155,14 @@ def build_table(study: Study, found: "pd.DataFrame", baseline: str = "") -> Tabl
     return Table(found, compared, baseline, notes)
 
 
-def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:
+def _numbers(rows: Sequence[Condition], groups: list[str], against: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the columns of a table besides those of its conditions."""
     # letters are shown, and the best group marked, only where another group is significantly worse
     several = {row.family for row, group in zip(rows, groups, strict=True) if group and "a" not in group}
     shown = [group if row.family in several else "" for row, group in zip(rows, groups, strict=True)]
     fields = {"difference": "mean", "difference_low": "low", "difference_high": "high", "p": "p", "q": "q"}
     return {
+        "group": groups,
         "letters": shown,
         "best_group": ["a" in group for group in shown],
         "baseline": [rows[one.second].label if one else "" for one in against],
@@ -208,11 +208,6 @@ def values(table: Table) -> list[dict[str, Any]]:
 
 def _figure(one: Quotation) -> dict[str, Any]:
     return {key: getattr(one.figure, key) for key in FIGURE_KEYS} | {"same_settings": one.same_settings}
-
-
-def document(table: Table) -> dict[str, Any]:
-    """Return what JSON has: all values, the folder of each run, and the notes."""
-    return {"baseline": table.baseline or None, "rows": values(table), "notes": [note.text for note in table.notes]}
 
 
 def to_csv(table: Table) -> str:
@@ -359,16 +354,11 @@ def _published(rows: Sequence[Condition], format: str) -> dict[str, dict[Place, 
 def _quoted(published: Sequence[Quotation], format: str) -> str:
     """Return published results in one cell: below each other on a terminal and in LaTeX."""
     if format == "tex":
-        stacked = r"\\".join(map(_cited, published))
+        keyed = [(escape_latex(str(one)), one.figure.paper) for one in published]
+        stacked = r"\\".join(text.replace(f" [{paper}]", rf"~\cite{{{paper}}}") for text, paper in keyed)
         return Written(rf"\shortstack[l]{{{stacked}}}" if len(published) > 1 else stacked)
     texts = map(str, published)
     return "\n".join(text.replace(" [", "\n[") for text in texts) if format == "text" else "; ".join(texts)
-
-
-def _cited(one: Quotation) -> str:
-    """Return a published result for LaTeX, such as `13.8~\\cite{lake-2018}`."""
-    sign = "" if one.same_settings else escape_latex(OTHER_SETTINGS)
-    return rf"{escape_latex(one.figure.text)}~\cite{{{one.figure.paper}}}{sign}"
 
 
 def turned(cells: Cells) -> Cells:
