@@ -292,12 +292,8 @@ def test_no_damaged_or_foreign_shared_weights_are_loaded(tmp_path):
     for one in [*foreign, struct.pack("<Q", (1 << 64) - 1) + data[8:], *damaged(data)]:
         path.write_bytes(one)
         refused()
-    for changes, fact in (
-        ({"layer.bias": torch.zeros(7, 1)}, "'layer.bias' differs in name, shape or type"),
-        ({"layer.bias": torch.zeros(7, dtype=torch.int32)}, "'layer.bias' differs"),
-        ({"another": torch.zeros(1)}, "'another' differs"),
-    ):
-        share(WEIGHTS | changes, path, HASH)
-        assert fact in refused()
+    for name, other in {"layer.bias": torch.zeros(7, 1), "another": torch.zeros(1)}.items():
+        share(WEIGHTS | {name: other}, path, HASH)
+        assert f"'{name}' differs in name, shape or type" in refused()
     os.truncate(path, 1 << 40)
     assert "longer than" in refused()

@@ -12,6 +12,7 @@ from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import Identity, environment, identify, settings_of
 from tfstudy.runs.store import open_run, read_bytes, read_config, read_result
 
+TREES = {"task": "scan", "arch": "cnn"}, {"task": "copying", "arch": "lstm"}
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
 
 
@@ -25,17 +26,11 @@ def identity(*assignments: str, data: str = "d", **versions: int) -> Identity:
 
 def test_every_section_of_the_config_the_data_and_raised_versions_are_part_of_the_hash():
     changes = ("seed=1", "model.dim=64", "train.steps=1", "data.split=length", "decode.beam_size=5", "smoke=true")
-    hashes = [identity(change).hash for change in ("seed=0", "eval.max_examples=3", *changes)]
-    trees = [{"task": "scan", "arch": "cnn"}, {"task": "copying", "arch": "lstm"}]
-    hashes += [identify(resolve(tree), "d", VERSIONS).hash for tree in trees]
-    hashes += [identity(data="other").hash, *(identity(**{name: 2}).hash for name in VERSIONS)]
-    assert len(set(hashes)) == len(hashes)
-
-
-def test_runs_that_differ_in_their_seed_share_an_experiment_and_no_hash():
-    first, second = identity("seed=0"), identity("seed=1")
-    assert first.experiment == second.experiment != identity("model.dim=64").experiment
-    assert len({first.hash, second.hash, first.experiment}) == 3
+    found = [identity(change) for change in ("seed=0", "eval.max_examples=3", *changes)]
+    found += [identify(resolve(tree), "d", VERSIONS) for tree in TREES]
+    found += [identity(data="other"), *(identity(**{name: 2}) for name in VERSIONS)]
+    assert len({one.hash for one in found}) == len(found)
+    assert len({one.experiment for one in found}) == len(found) - 1, "only a seed makes no other experiment"
 
 
 @pytest.mark.parametrize(
@@ -46,17 +41,12 @@ def test_a_default_and_the_location_of_the_data_change_nothing(assignment):
     assert identity(assignment).hash == identity().hash
 
 
-def test_settings_are_listed_by_section_if_they_differ_from_their_default_however_they_are_written():
-    settings = identity("train.steps=7", "data.root=here", "model.hidden=9").settings
-    assert settings == {"task": "scan", "arch": "lstm", "model": {"hidden": 9}, "train": {"steps": 7}, "seed": 0}
+def test_the_hash_is_a_fixed_function_of_settings_data_and_versions_however_they_are_written():
+    found = identity("train.steps=7")
+    assert found.settings == {"task": "scan", "arch": "lstm", "train": {"steps": 7}, "seed": 0}
+    assert found.hash == "2c3cf88f10f5f0f787687bc9b776a3733bf2c5076365cac4db55ae6c48fa043f"
     assert identity("train.learning_rate=1e-2").hash == identity("train.learning_rate=0.01").hash
     assert identity("train.gradient_clip_norm=2").hash == identity("train.gradient_clip_norm=2.0").hash
-
-
-def test_the_hash_is_a_fixed_function_of_settings_data_and_versions():
-    found = identity("train.steps=7")
-    assert found.hash == "2c3cf88f10f5f0f787687bc9b776a3733bf2c5076365cac4db55ae6c48fa043f"
-    assert identity("train.steps=7", training=2).hash != found.hash
 
 
 def test_committed_runs_keep_their_hash_and_name():

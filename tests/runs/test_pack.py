@@ -3,10 +3,8 @@
 import json
 import os
 import shutil
-import signal
-import warnings
 import zipfile
-from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from tests.commands import tfstudy
 from tests.committed import unpacked
 from tests.example_records import put
 from tests.example_study import finish_run, planned, running_elsewhere, start_run
-from tests.interrupted_runs import COPYING, COPYING_RUN, die
+from tests.interrupted_runs import COPYING, COPYING_RUN, die, forked
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
 from tfstudy.launchers.batch import save_plan
@@ -40,15 +38,22 @@ COMMANDS = (
 )
 
 
-@pytest.fixture
-def study(trained, tmp_path, monkeypatch) -> Path:
-    """A copy of the study; the first of its runs has only shared weights, the second only checkpoints."""
+STUDY = Path("results/study")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def study(trained) -> Path:
+    """A copy of the study; the first of its runs has only shared weights, the second only checkpoints."""
     shutil.copytree(trained, "results")
     run = find_run(Path("results"), "study/lstm/s0")
     load(run).save_weights()
     shutil.rmtree(run / "checkpoints")
-    return Path("results/study")
+    return STUDY
 
 
 def small_study(*seeds: int) -> list[Path]:
@@ -109,18 +114,6 @@ def test_all_commands_say_the_same_of_a_packed_study_and_what_writes_says_how_to
     assert (study / "runs.zip").read_bytes() == packed, "the same runs are the same bytes"
 
 
-def test_a_packed_study_has_the_plans_of_its_grids(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    save_plan(planned("0,1,2"))
-    study = small_study(0, 1)[0].parents[2]
-    plan = read_plan(study)
-    assert len(plan.runs) == 3
-    pack_study(study)
-    shutil.rmtree(study / PLANS)
-    assert read_plan(study) == plan
-    assert [run.state for run in study_runs(study)] == ["finished", "finished", "pending"]
-
-
 def test_a_grid_adds_its_new_runs_to_a_packed_study_and_its_runs_are_copied_into_others(study, capsys):
     Path("grid.yaml").write_text(json.dumps({"base": COPYING | {"task": "copying", "arch": "lstm"}, "seeds": "0-2"}))
     grid = ["grid", "grid.yaml", "--study", "study", "--accelerator", "cpu"]
@@ -138,8 +131,9 @@ def test_a_grid_adds_its_new_runs_to_a_packed_study_and_its_runs_are_copied_into
     assert len(study_runs(study)) == 3
 
 
-def test_what_is_not_finished_stays_a_folder_and_later_runs_go_to_another_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_not_finished_stays_a_folder_and_later_runs_go_to_another_file(capsys):
+    save_plan(planned("0-3"))
+    plan = read_plan(STUDY)
     finished, running, unfinished = (Path(job.path) for job in planned("0-2"))
     finish_run(finished)
     finish_run(running)
@@ -153,13 +147,14 @@ def test_what_is_not_finished_stays_a_folder_and_later_runs_go_to_another_file(t
         assert tfstudy("pack", "study") == 0
         assert said in capsys.readouterr().out
     assert Path("results/study/runs.zip").read_bytes() == first
-    assert [run.state for run in study_runs(Path("results/study"))] == ["finished", "finished", "interrupted"]
+    shutil.rmtree(STUDY / PLANS)
+    assert read_plan(STUDY) == plan, "plans are packed too"
+    assert [run.state for run in study_runs(STUDY)] == ["finished", "finished", "interrupted", "pending"]
 
 
-def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one():
     [run] = small_study(0)
-    pack_study(Path("results/study"))
+    pack_study(STUDY)
     unpacked(run, run.with_name("copy")).rename(run)
     (run / "train.log").write_text("{}")
     (run / "predictions/test.jsonl.gz").unlink()
@@ -167,71 +162,54 @@ def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one(tmp_path, m
         assert list(find_runs(Path("results"))) == [run]
         assert read_bytes(run / "train.log") == b"{}"
         assert not exists(run / "predictions/test.jsonl.gz")
-        pack_study(Path("results/study"))
-    assert sorted(path.name for path in Path("results/study").glob("runs*")) == ["runs-2.zip", "runs.zip"]
-
-
-def test_without_predictions_a_command_that_needs_them_says_so(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    [run] = small_study(0)
+        pack_study(STUDY)
+    assert sorted(path.name for path in STUDY.glob("runs*")) == ["runs-2.zip", "runs.zip"]
+    [other] = small_study(1)
     assert tfstudy("pack", "study", "--without", "predictions", "--without", "checkpoints") == 0
-    assert read_result(run).task == "copying"
+    assert read_result(other).task == "copying"
     with pytest.raises(UserError, match="packed without predictions"):
-        read_predictions(run, "test")
-    assert tfstudy("pack", "study", "--without", "prediction") == 2
-    assert "did you mean 'predictions'" in capsys.readouterr().err
+        read_predictions(other, "test")
 
 
-def interrupted_at(number: int, work: Callable[[], object]) -> bool:
-    """Whether `work` was killed before its file operation of this number, in a process of its own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
-        process = os.fork()
-    if not process:
-        try:
-            done = 0
+def interrupted_at(number: int) -> bool:
+    """Whether `tfstudy pack` was killed before its file operation of this number, or else ended."""
 
-            def counted(function):
-                def call(*args, **more):
-                    nonlocal done
-                    done += 1
-                    if done == number:
-                        die()
-                    return function(*args, **more)
+    def prepare() -> None:
+        done = count(1)
 
-                return call
+        def counted(function):
+            def call(*args, **more):
+                if next(done) == number:
+                    die()
+                return function(*args, **more)
 
-            for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "sync", "open"):
-                setattr(os, name, counted(getattr(os, name)))
-            for owner, name in ((zipfile.ZipFile, "writestr"), (Path, "write_bytes"), (Path, "open")):
-                setattr(owner, name, counted(getattr(owner, name)))
-            work()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(process, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+            return call
+
+        for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "sync", "open"):
+            setattr(os, name, counted(getattr(os, name)))
+        for owner, name in ((zipfile.ZipFile, "writestr"), (Path, "write_bytes"), (Path, "open")):
+            setattr(owner, name, counted(getattr(owner, name)))
+
+    _, status = os.waitpid(forked(["pack", "study"], prepare), 0)
+    return os.WIFSIGNALED(status)
 
 
-def test_a_kill_at_any_file_operation_loses_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_kill_at_any_file_operation_loses_nothing():
     small_study(0, 1)
     before = contents(Path("results"))
     shutil.copytree("results", "original")
     number = 1
-    while interrupted_at(number, lambda: pack_study(Path("results/study"))):
+    while interrupted_at(number):
         assert contents(Path("results")) == before, number
-        pack_study(Path("results/study"))  # the same command goes on
+        pack_study(STUDY)  # the same command goes on
         assert contents(Path("results")) == before, number
-        hidden = [path for path in Path("results").rglob(".*") if path.name != ".lock"]
-        assert hidden == [], number
+        assert [path for path in Path("results").rglob(".*") if path.name != ".lock"] == [], number
         shutil.rmtree("results")
         shutil.copytree("original", "results")
         number += 1
     assert number > 20
     assert contents(Path("results")) == before
-    assert Path("results/study/runs.zip").exists()
+    assert (STUDY / "runs.zip").exists()
 
 
 INSIDE = "e/lstm/s0-aaaa0000"
@@ -247,10 +225,9 @@ BAD_MEMBERS = {
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("kind", [*BAD_MEMBERS, "cut off"])
-def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readable(kind, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readable(kind, capsys):
     small_study(0)
-    pack_study(Path("results/study"))
+    pack_study(STUDY)
     [sound] = find_runs(Path("results"))
     bad = Path("results/study/runs-2.zip")
     with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -263,17 +240,16 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
     assert read_result(sound).task == "copying"
     assert tfstudy("list", "runs") == 0
     with pytest.raises(UserError, match=r"runs-2\.zip can't be read"):
-        pack_study(Path("results/study"))
-    assert sorted(path.name for path in Path("results/study").iterdir()) == ["runs-2.zip", "runs.zip"]
+        pack_study(STUDY)
+    assert sorted(path.name for path in STUDY.iterdir()) == ["runs-2.zip", "runs.zip"]
     assert tfstudy(*COPYING_RUN, "--seed", "5") == 2
     assert "runs-2.zip can't be read" in capsys.readouterr().err
 
 
-def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_damaged_member_belongs_to_one_run_only():
     runs = small_study(0, 1)
     put(runs[0], "metrics.csv", "step,metric,value\n" + "1,loss,2.5\n" * 9)
-    pack_study(Path("results/study"))
+    pack_study(STUDY)
     file = Path("results/study/runs.zip")
     content = bytearray(file.read_bytes())
     with zipfile.ZipFile(file) as archive:
@@ -285,4 +261,4 @@ def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="damaged"):
         read_metrics(runs[0])
     assert read_result(runs[1]).task == "copying"
-    assert [run.state for run in study_runs(Path("results/study"))] == ["failed", "finished"]
+    assert [run.state for run in study_runs(STUDY)] == ["failed", "finished"]
