@@ -26,7 +26,6 @@ OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "[MED": lambda values: int(median(values)),
     "[SM": lambda values: sum(values) % 10,
 }
-CLOSE = "]"
 ARGUMENTS = range(2, 6)  # numbers of arguments
 SHORTEST = 4  # tokens of an operation: its bracket, two digits, and the closing bracket
 LONGEST = 2000
@@ -46,7 +45,7 @@ def draw_expression(random: Random, length: int) -> tuple[Tokens, int, int]:
     arguments, values, depths = zip(
         *(draw_expression(random, size) for size in _sizes(random, inside, count)), strict=True
     )
-    return (name, *chain(*arguments), CLOSE), OPERATIONS[name](values), 1 + max(depths)
+    return (name, *chain(*arguments), "]"), OPERATIONS[name](values), 1 + max(depths)
 
 
 def _sizes(random: Random, total: int, count: int) -> list[int]:

@@ -62,8 +62,6 @@ MAX_NUMBER = 20  # A1 to Z20: 520 symbols
 # number of functions, which is log-normal up to a total variation distance of .02.
 STRING_LENGTHS, STRING_WEIGHTS = (2, 3, 4, 5), (16, 30, 27, 27)
 LOG_MEAN, LOG_SD = 1.48, 0.54
-
-
 Expression = tuple[Tokens, Tokens]  # a source and its value
 
 

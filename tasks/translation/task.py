@@ -141,7 +141,6 @@ class Translation(CorpusTask):
         return self._subwords.decode(tokens)
 
     def readable(self, token: str) -> str:
-        """Return the text of a subword, with `▁` for a space and U+FFFD for bytes that are a part of a character."""
         return self._subwords.readable(token)
 
     def files(self) -> dict[str, str]:
@@ -252,12 +251,9 @@ def from_corpus(config: TranslationConfig) -> Text:
     number, counts = len(train), {name: found.count(name) for name in FAULTS}
     if config.clean:
         train = [pair for pair, fault in zip(train, found, strict=True) if not fault]
-
-    def digest(pair: Pair) -> bytes:
-        return hashlib.sha256(f"subset\t{config.seed}\t{pair.source}\t{pair.target}".encode()).digest()
-
     # In an order that depends only on text and seed, prefixes are nested random subsets; files are often sorted.
-    kept, longer, left_out = choose(sorted(train, key=digest), pairs, config.max_train_length)
+    train.sort(key=lambda own: hashlib.sha256(f"subset\t{config.seed}\t{own.source}\t{own.target}".encode()).digest())
+    kept, longer, left_out = choose(train, pairs, config.max_train_length)
     left_out |= counts if config.clean else {}
     if len(kept) < max(config.train_pairs, 1):
         needed = f" for data.train_pairs={config.train_pairs}" if config.train_pairs else ""
