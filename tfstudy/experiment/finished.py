@@ -178,12 +178,12 @@ class FinishedRun:
     def measure(self, instrument: str, save: bool = False, **settings: Any) -> Measurement:
         """Measure the run with an instrument, such as `run.measure("entropy", examples=50)`.
 
+        A test set that it reads is counted in `events.jsonl`. What is measured during training is read from the folder.
+
         Args:
             instrument: The name of an instrument (`tfstudy list instruments`).
             save: Whether to save the measurement in the run folder, where the report finds it.
             settings: Settings of the instrument.
-
-        A test set that it reads is counted in `events.jsonl`. What is measured during training is read from the folder.
 
         Raises:
             UserError: If there is no such instrument, setting or split, or if it does not apply to this model.

@@ -98,23 +98,20 @@ def plan(
     from tfstudy.experiment.prepare import DataShape, check
 
     data = {} if data is None else data
-    errors: dict[str, None] = {}
-    broken: set[str] = set()  # data that can't be built
+    errors: dict[str, str] = {}  # each with the data of the run
     planned = []
     for config, preset in runs:
         key = f"{config.task} {config.data.model_dump_json()}"
-        if key in broken:
+        if key not in data and key in errors.values():  # they can't be built
             continue
         try:
             if key not in data:
-                broken.add(key)
                 task = tasks.build(config.task, config.data)
                 check_examples(config.task, task)
                 data[key] = DataShape.of(task), fingerprint(task)
-                broken.remove(key)
             parameters = check(config, data[key][0])
         except UserError as error:
-            errors[str(error)] = None
+            errors.setdefault(str(error), key)
             continue
         versions = declared_versions(config.task, config.arch)
         identity = identify(config, data[key][1], versions)

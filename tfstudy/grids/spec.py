@@ -35,9 +35,7 @@ class Grid(Section):
     about: Any = ""  # what the grid is for
     differences: Tree = Field({})  # from the paper that it is named after, by key; `--dry-run` lists them
     base: Tree = Field({})  # settings that all runs share: {task: scan, train: {steps: 3000}}
-    axes: Axes = Field(
-        {}
-    )  # one run for every combination: {data.split: [length, simple], data: [{}, {test_length: 9}]}
+    axes: Axes = Field({})  # a run for each combination: {arch: [lstm, cnn], data: [{split: simple}, {split: length}]}
     per: list[Tree] = Field([])  # see `Part`
     exclude: list[Tree] = Field([])  # combinations to leave out: [{arch: cnn, data.split: length}]
     seeds: Any = None  # 0-4, or a number, or a list
