@@ -5,12 +5,16 @@
     1 2 * 3 4 =              ->  4 0 8         (multiplication)
     1 2 3 / 4 5 =            ->  2 r 3 3       (division: quotient, remainder)
 
-Numbers may be written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019).
+Numbers may be written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019), and
+`data.scratchpad` writes the columns of a sum or difference before it, the last one first: both digits, that of the
+result, and what is carried or borrowed.
 
 `length` is the number of digits of the larger operand, which may be on either side. The other operand has 1 to `length`
 digits, so all combinations of operand sizes occur. Dividing by a larger number is easy: the quotient is 0.
 """
 
+from collections.abc import Sequence
+from itertools import chain
 from random import Random
 from typing import ClassVar, Literal
 
@@ -28,16 +32,24 @@ def random_number(random: Random, digits: int) -> int:
     return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
-def carries(left: int, symbol: str, right: int) -> int:
-    """Return how many columns of an addition carry, or of a subtraction (larger - smaller) borrow.
+def carries(left: int, symbol: str, right: int) -> list[bool]:
+    """Return in which columns, the last digits first, an addition carries or a subtraction (larger - smaller) borrows.
 
     A column carries if the digits up to it add up to a larger place value; this is faster than computing the columns.
     """
     larger, smaller = max(left, right), min(left, right)
     powers = [10**size for size in range(1, len(str(larger)) + 1)]
     if symbol == "+":
-        return sum(larger % power + smaller % power >= power for power in powers)
-    return sum(larger % power < smaller % power for power in powers)
+        return [larger % power + smaller % power >= power for power in powers]
+    return [larger % power < smaller % power for power in powers]
+
+
+def columns(left: int, right: int, result: int, carried: Sequence[bool]) -> Tokens:
+    """Return the columns of a sum or a difference (larger - smaller), the last digits first, separated by commas."""
+    numbers = (max(left, right), min(left, right), abs(result))
+    texts = [str(number)[::-1].ljust(len(carried), "0") for number in numbers]
+    steps = [(*column, str(int(carry)), ",") for *column, carry in zip(*texts, carried, strict=False)]
+    return tuple(chain.from_iterable(steps))[:-1]
 
 
 class Arithmetic(Generated):
@@ -50,6 +62,7 @@ class Arithmetic(Generated):
         "division": "the quotient and the remainder of two numbers; the divisor is not zero",
     }
     by_character = True
+    with_steps = ("addition", "subtraction")
     steps_of: ClassVar = {"cnn": 6000}  # with 3000 it ends at 75 %
 
     class Config(GeneratedConfig):
@@ -80,7 +93,9 @@ class Arithmetic(Generated):
         if symbol == "*":
             return Drawn(source, digits(left * right, turned), tags)
         result = left + right if symbol == "+" else left - right
-        return Drawn(source, digits(result, turned), {**tags, "carries": carries(left, symbol, right)})
+        carried = carries(left, symbol, right)
+        steps = columns(left, right, result, carried) if self.config.scratchpad else ()
+        return Drawn(source, digits(result, turned), {**tags, "carries": sum(carried)}, steps)
 
     def group(self, source: Tokens) -> Tokens:
         """Keep sums and products with swapped operands together: their results are the same."""

@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -95,8 +95,11 @@ class Task(ABC):
         """Whether every pass over the train split has other examples, those of `redrawn`."""
         return False
 
-    def redrawn(self, number: int, seed: int) -> Sequence[Example]:
-        """Return as many train examples as the train split has, for pass `number` of a run with this seed."""
+    def redrawn(self, number: int, seed: int, progress: float) -> Sequence[Example]:
+        """Return as many train examples as the train split has, for pass `number` of a run with this seed.
+
+        `progress` is the share of training before this pass, in [0, 1].
+        """
         return self.examples(self.splits().train)
 
     def by_length(self) -> tuple[str, ...]:
@@ -247,12 +250,15 @@ def stable_hash(purpose: str, seed: int, source: Tokens) -> int:
     return int.from_bytes(hashlib.sha256(f"{purpose}\t{seed}\t{' '.join(source)}".encode()).digest()[:8], "big")
 
 
-def hold_out(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
+def hold_out(
+    train: Sequence[Example], fraction: float, seed: int, keep: Collection[Tokens] = ()
+) -> tuple[list[Example], list[Example]]:
     """Split `train` into the remaining train examples and a validation set selected by hash.
 
-    Sources that occur more than once stay in train: some splits repeat an example to give it more weight.
+    The sources `keep` stay in train, and so do those that occur more than once: some splits repeat an example to give
+    it more weight.
     """
     threshold = fraction * 2**64
-    once = (s for s, n in Counter(e.source for e in train).items() if n == 1)
+    once = (s for s, n in Counter(e.source for e in train).items() if n == 1 and s not in keep)
     validation = {s for s in once if stable_hash("validation", seed, s) < threshold}
     return [e for e in train if e.source not in validation], [e for e in train if e.source in validation]

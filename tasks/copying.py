@@ -4,15 +4,20 @@
     c a b  ->  b a c        (reverse)
 
 Symbols are drawn uniformly from an alphabet. These are the simplest tests of length generalisation: only length and
-content vary, so a model that fails on longer strings has failed to locate its position.
+content vary, so a model that fails on longer strings has failed to locate its position. With index hints (Zhou et al.
+2023, arXiv 2310.16028) each symbol follows a token that says its place in the source, counted from a random start:
+
+    #4 c #5 a #6 b  ->  #6 b #5 a #4 c        (reverse, `data.index_hints` 6 or more)
 """
 
+from itertools import chain
 from random import Random
 from string import ascii_lowercase
 from typing import ClassVar
 
 from pydantic import Field
 
+from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 
 
@@ -28,9 +33,23 @@ class Copying(Generated):
     class Config(GeneratedConfig):
         split: str = "copy"
         symbols: int = Field(10, ge=2, le=26, description="number of letters in the alphabet")
+        index_hints: int = Field(
+            0, ge=0, le=9999, description="number of different tokens that say a symbol's place; 0: none"
+        )
 
     config: Config
 
+    def lengths(self) -> range:
+        return range(1, self.config.index_hints + 1) if self.config.index_hints else super().lengths()
+
     def draw(self, random: Random, length: int, split: str) -> Drawn:
-        source = tuple(random.choices(ascii_lowercase[: self.config.symbols], k=length))
-        return Drawn(source, source[::-1] if self.config.split == "reverse" else source)
+        source: list[Tokens] = [(one,) for one in random.choices(ascii_lowercase[: self.config.symbols], k=length)]
+        if self.config.index_hints:
+            start = random.randint(1, self.config.index_hints - length + 1)
+            source = [(f"#{place}", *symbol) for place, symbol in enumerate(source, start)]
+        target = source[::-1] if self.config.split == "reverse" else source
+        return Drawn(tuple(chain(*source)), tuple(chain(*target)))
+
+    def group(self, source: Tokens) -> Tokens:
+        """Keep the same string with other hints together."""
+        return source[1::2] if self.config.index_hints else source

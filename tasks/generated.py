@@ -3,6 +3,10 @@
 A subclass implements `draw`, which draws one example of a given length. This class adds the splits: train, validation
 and test over the train lengths, one test split per further range of lengths, and fresh examples of any length. `length`
 is the size that the task scales by, such as the symbols of a string or the digits of the larger operand.
+
+A target may start with a scratchpad, the intermediate steps before the answer (Nye et al. 2021, arXiv 2112.00114):
+
+    b a b  ->  odd odd even : even      (`data.scratchpad`)
 """
 
 import re
@@ -17,9 +21,11 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, stable_hash
+from tfstudy.tasks.scoring import exact_match, mean
 
 MAX_MISSES = 2000  # consecutive draws without a new source after which a split counts as complete
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing
+ANSWER = ":"  # separates the scratchpad from the answer
 
 
 class Drawn(NamedTuple):
@@ -28,6 +34,7 @@ class Drawn(NamedTuple):
     source: Tokens
     target: Tokens
     tags: Mapping[str, Tag] = {}
+    steps: Tokens = ()  # before the answer, for a scratchpad
 
 
 class Span(NamedTuple):
@@ -69,8 +76,14 @@ class GeneratedConfig(TaskConfig):
     repeat_sources: bool = Field(
         False, description="draw train sources with replacement, so that short lengths, which have few, are as frequent"
     )
+    scratchpad: bool = Field(
+        False, description="write the intermediate steps before the answer, in tasks that have them"
+    )
     redraw: bool = Field(
         False, description="draw new train examples, with replacement, for every pass over as many as train_examples"
+    )
+    curriculum: float = Field(
+        0, ge=0, le=1, description="share of training in which the longest train length grows to its end; needs redraw"
     )
 
 
@@ -81,11 +94,12 @@ class Generated(Task):
     A hash of the source assigns 10 % of the sources of the train lengths to validation and 10 % to testing. So short
     lengths, which have few sources, are held out as well, and drawing more examples never moves one between splits.
     With `redraw` the examples of train, from which the vocabulary is made, are replaced by others at every pass, as
-    Deletang et al. 2022 (arXiv 2207.02098) train.
+    Deletang et al. 2022 (arXiv 2207.02098) train; with `curriculum` their lengths grow.
     """
 
     Config: ClassVar[type[TaskConfig]] = GeneratedConfig
     by_character: ClassVar[bool] = False  # each character is a token: `12+3=` and `1 2 + 3 =` are the same
+    with_steps: ClassVar[tuple[str, ...]] = ()  # split schemes whose examples have steps for a scratchpad
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
@@ -116,6 +130,11 @@ class Generated(Task):
 
     def check(self) -> None:
         """Raise `UserError` for settings that do not fit together, and for ranges of lengths that cannot be drawn."""
+        if self.config.curriculum and not self.config.redraw:
+            raise UserError(f"data.curriculum={self.config.curriculum:g} needs data.redraw=true")
+        if self.config.scratchpad and self.config.split not in self.with_steps:
+            known = f"data.split={' or '.join(self.with_steps)}" if self.with_steps else "another task"
+            raise UserError(f"data.scratchpad needs {known}: '{self.config.split}' has no steps")
         exist = self.lengths()
         spans = [("data.train_length", self.train_span), *(("data.test_length", span) for span in self.test_spans)]
         for key, span in spans:
@@ -163,8 +182,15 @@ class Generated(Task):
     def redraws(self) -> bool:
         return self.config.redraw
 
-    def redrawn(self, number: int, seed: int) -> Sequence[Example]:
-        return self._distinct("train", self.train_span, len(self.examples("train")), again=f" {seed} {number}")
+    def redrawn(self, number: int, seed: int, progress: float) -> Sequence[Example]:
+        train, wanted = self.train_span, len(self.examples("train"))
+        share = min(1.0, progress / self.config.curriculum) if self.config.curriculum else 1.0
+        examples: list[Example] = []
+        for last in range(train.first + round(share * (train.last - train.first)), train.last + 1):
+            examples = self._distinct("train", Span(train.first, last), wanted, again=f" {seed} {number}")
+            if len(examples) == wanted:  # else all sources of these short lengths are held out
+                break
+        return examples
 
     def by_length(self) -> tuple[str, ...]:
         return tuple(name for name in self.splits().held_out if name not in self.extra_tests())
@@ -191,10 +217,24 @@ class Generated(Task):
             misses = 0
             if not repeat:
                 known.add(drawn.source)
-            examples.append(Example(drawn.source, drawn.target, {"length": length, **drawn.tags}))
+            target = (*drawn.steps, ANSWER, *drawn.target) if self.config.scratchpad else drawn.target
+            examples.append(Example(drawn.source, target, {"length": length, **drawn.tags}))
         return examples
+
+    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
+        """Return the usual metrics and, with a scratchpad, `answer_exact_match` of what follows it."""
+        scores = super().score(predictions, examples)
+        if not self.config.scratchpad:
+            return scores
+        pairs = zip(predictions, examples, strict=True)
+        return scores | {"answer_exact_match": mean(exact_match(answer(p), answer(e.target)) for p, e in pairs)}
 
     def _side(self, key: Tokens) -> str:
         """Return the role that the hash assigns to a source of the train lengths."""
         fraction = stable_hash("side", self.config.seed, key) / 2**64
         return "validation" if fraction < HELD_OUT_FRACTION else "test" if fraction < 2 * HELD_OUT_FRACTION else "train"
+
+
+def answer(target: Sequence[str]) -> Tokens:
+    """Return the tokens after the scratchpad; empty if the separator is missing."""
+    return tuple(target[target.index(ANSWER) + 1 :]) if ANSWER in target else ()

@@ -15,7 +15,7 @@ A5, so that the two differ in the group only.
 
 The target contains the product of every prefix, as in both papers. A decoder that generates them one after the other
 has to do only one multiplication a step. With `data.output=final`, the target is only the product of the whole
-sequence. `length` is the number of elements.
+sequence, and `data.scratchpad` writes the others before it. `length` is the number of elements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,6 +62,7 @@ class Groups(Generated):
         "a5": "the 60 even permutations of 5 objects: the smallest group that is not solvable",
     }
     steps_of: ClassVar = {"lstm": 6000}
+    with_steps = ("cyclic", "s3", "s5", "a5")
 
     class Config(GeneratedConfig):
         split: str = "s3"
@@ -77,11 +78,13 @@ class Groups(Generated):
         super().check()
         if self.config.split != "cyclic" and self.config.order != 60:
             raise UserError(f"data.order needs data.split=cyclic, but it is {self.config.split}")
+        if self.config.scratchpad and self.config.output == "all":
+            raise UserError("data.scratchpad needs data.output=final: with 'all', the target is the scratchpad")
 
     def draw(self, random: Random, length: int, split: str) -> Drawn:
         source = tuple(random.choices([*elements(self.config.split, self.config.order)], k=length))
         states = self.states(source)
-        return Drawn(source, states if self.config.output == "all" else states[-1:])
+        return Drawn(source, states if self.config.output == "all" else states[-1:], steps=states)
 
     def states(self, source: Tokens) -> Tokens:
         """Return the products of all prefixes."""

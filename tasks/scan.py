@@ -3,9 +3,9 @@
     jump twice and walk left  ->  I_JUMP I_JUMP I_TURN_LEFT I_WALK
 
 The grammar generates all 20,910 pairs, so nothing is downloaded. Split schemes defined by rules (`length`, `addprim_*`,
-`template_*`) contain exactly the official examples; `simple` is a seeded random split with the official
-sizes. The official random splits (`simple` itself, `mcd1`, ...) are read from a copy of the official repository
-(`data.root`); the task `pairs` reads the two files of any other, such as a few-shot split.
+`template_*`, `filler_*`) contain exactly the official examples; `simple` is a seeded random split with the official
+sizes. The official random splits (`simple` itself, `mcd1`, few-shot, ...) are read from a copy of the official
+repository (`data.root`).
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from tfstudy.errors import UserError, one_of, path_of
+from tfstudy.errors import UserError, one_of, path_of, quoted
 from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
 from tfstudy.tasks.reading import read_files
 
@@ -71,11 +71,19 @@ def _primitive(primitive: str) -> Sides:
     return others + [primitive] * (len(others) // 9), test
 
 
-def _template(pattern: str, verbs: Sequence[str] = tuple(ACTION)) -> Sides:
-    """Test on one of the verbs with the pattern. Commands with `turn` and the pattern are in neither split."""
+def _template(pattern: str) -> Sides:
+    """Test on a verb with the pattern. Commands with `turn` and the pattern are in neither split."""
     pairs = [c for c in all_pairs() if not _has(c, f"turn {pattern}")]
-    tested = {c for c in pairs if any(_has(c, f"{verb} {pattern}") for verb in verbs)}
+    tested = {c for c in pairs if any(_has(c, f"{verb} {pattern}") for verb in ACTION)}
     return [c for c in pairs if c not in tested], [c for c in pairs if c in tested]
+
+
+def _filler(verbs: Sequence[str]) -> Sides:
+    """Test on `jump around right`; train on commands whose verbs before `around right` are all in `verbs`."""
+    pairs = [c for c in all_pairs() if not _has(c, "turn around right")]
+    test = [c for c in pairs if _has(c, "jump around right")]
+    others = [verb for verb in ACTION if verb not in verbs]
+    return [c for c in pairs if not any(_has(c, f"{verb} around right") for verb in others)], test
 
 
 def _simple(share: int, seed: int) -> Sides:
@@ -97,9 +105,18 @@ RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
     "template_around_right": ("test on a verb with `around right`", lambda _: _template("around right")),
     "template_opposite_right": ("test on a verb with `opposite right`", lambda _: _template("opposite right")),
     "template_right": ("test on a verb with `right`", lambda _: _template("right")),
-    "template_jump_around_right": ("test on `jump around right`", lambda _: _template("around right", ("jump",))),
+    "template_jump_around_right": ("test on `jump around right`", lambda _: _filler(("look", "walk", "run"))),
+    "filler_num0": ("test on `jump around right`; no verb has `around right` in training", lambda _: _filler(())),
+    "filler_num1": ("the same, but `look` has it", lambda _: _filler(("look",))),
+    "filler_num2": ("the same, but `look` and `walk` have it", lambda _: _filler(("look", "walk"))),
+    "filler_num3": ("the same, but `look`, `walk` and `run` have it", lambda _: _filler(("look", "walk", "run"))),
 }  # fmt: skip
-LOADED = {f"mcd{n}": "maximum compound divergence (Keysers et al. 2020); needs data.root" for n in (1, 2, 3)}
+SHOTS = {"fewshot": "filler_num0", "addprim_complex": "addprim_jump"}  # N examples are added to train of these rules
+LOADED = {
+    **{f"mcd{n}": "maximum compound divergence (Keysers et al. 2020); needs data.root" for n in (1, 2, 3)},
+    "fewshot_num<N>_rep<R>": "filler_num0 with N examples of filler_num1; needs data.root",
+    "addprim_complex_jump_num<N>_rep<R>": "addprim_jump with N composed commands; needs data.root",
+}
 
 
 @cache
@@ -142,8 +159,11 @@ class Scan(Task):
         else:
             sides = RULES[config.split][1](config.seed)
             train, test = ([_example(command, all_pairs()[command]) for command in side] for side in sides)
-        self._split = config.split
-        train, validation = hold_out(train, config.validation_fraction, config.seed)
+        self._split, self._shots = config.split, list[Tokens]()
+        if rule := _rule_of_shots(config.split):
+            others = {*RULES[rule][1](0)[0]}
+            self._shots = [*dict.fromkeys(e.source for e in train if " ".join(e.source) not in others)]
+        train, validation = hold_out(train, config.validation_fraction, config.seed, {*self._shots})
         self._examples = {"train": train, "validation": validation, "test": test}
 
     @classmethod
@@ -162,6 +182,17 @@ class Scan(Task):
 
     def examples(self, split: str) -> Sequence[Example]:
         return self._examples[one_of("split", split, self.splits().all)]
+
+    def remarks(self) -> Sequence[str]:
+        if not self._shots:
+            return ()
+        added = f"train has {len(self._shots):,} commands that are not in train of {_rule_of_shots(self._split)}"
+        return [f"{added}, such as {quoted(' '.join(self._shots[0]))}; none of them is held out for validation"]
+
+
+def _rule_of_shots(split: str) -> str:
+    """Return the split scheme that a few-shot split adds examples to; empty for any other split."""
+    return next((rule for name, rule in SHOTS.items() if split.startswith(f"{name}_")), "")
 
 
 def _from_folder(root: str, split: str, side: str) -> list[Example]:

@@ -166,7 +166,7 @@ class Translation(CorpusTask):
         if self.config.split == "corpus":
             if left_out := listed(self._notes["left_out"]):
                 remarks.append(f"left out of train: {left_out}")
-            if (found := listed(self._notes["faults"])) and not self.config.clean:
+            if (found := listed(self._notes["faults"], self._notes["first_fault"])) and not self.config.clean:
                 remarks.append(f"faults in the train pairs of the corpus: {found}; data.clean=true leaves them out")
         return remarks
 
@@ -249,6 +249,7 @@ def from_corpus(config: TranslationConfig) -> Text:
     train = pairs.pop("train")
     found = [*faults(train)]
     number, counts = len(train), {name: found.count(name) for name in FAULTS}
+    first = {name: splits["train"].first + found.index(name) for name in FAULTS if name in found}
     if config.clean:
         train = [pair for pair, fault in zip(train, found, strict=True) if not fault]
     # In an order that depends only on text and seed, prefixes are nested random subsets; files are often sorted.
@@ -259,7 +260,7 @@ def from_corpus(config: TranslationConfig) -> Text:
         needed = f" for data.train_pairs={config.train_pairs}" if config.train_pairs else ""
         reasons = listed(left_out) or "none"
         raise UserError(f"{len(kept):,} of {number:,} train pairs are left, too few{needed} (left out: {reasons})")
-    notes = {"commit": commit, "faults": counts, "left_out": left_out, "unused": unused}
+    notes = {"commit": commit, "faults": counts, "first_fault": first, "left_out": left_out, "unused": unused}
     return Text(kept, split_by_length(pairs, config.max_train_length, longer, kept), notes)
 
 
@@ -284,9 +285,12 @@ def words(text: str) -> int:
     return len(rest.split()) + (characters + 1) // 2
 
 
-def listed(counts: Mapping[str, int]) -> str:
-    """Return the counts that are not zero, each with its text."""
-    return ", ".join(f"{counts[name]:,} {text}" for name, text in LEFT_OUT.items() if counts.get(name))
+def listed(counts: Mapping[str, int], first: Mapping[str, int] | None = None) -> str:
+    """Return the counts that are not zero, each with its text and, where it is given, the line of the first one."""
+    places = {name: f" (first in line {line})" for name, line in (first or {}).items()}
+    return ", ".join(
+        f"{counts[name]:,} {text}{places.get(name, '')}" for name, text in LEFT_OUT.items() if counts.get(name)
+    )
 
 
 def choose(

@@ -1,6 +1,7 @@
 """The data module, in a plain trainer and without one."""
 
 from collections import Counter
+from typing import ClassVar
 
 import lightning
 import pytest
@@ -77,8 +78,10 @@ def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a
         """Pass n of seed s has the words of the train split before the letter n + s."""
 
         redraws = True
+        asked: ClassVar = []
 
-        def redrawn(self, number, seed):
+        def redrawn(self, number, seed, progress):
+            self.asked.append((number, seed, progress))
             rows = [(*example.source, "abc"[(number + seed) % 3]) for example in self.examples("train")]
             return [Example(row, row[::-1], {}) for row in rows]
 
@@ -90,7 +93,8 @@ def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a
     trainer(tmp_path, max_epochs=4).fit(module, data[0])  # twelve steps: passes of 5, 5 and 2
     for number in (0, 1):
         seen = sum(module.trained[5 * number : 5 * number + 5], Counter())
-        assert seen == pairs([[data[0].encode(changing.redrawn(number, 3)).rows(torch.arange(count))]])
+        assert seen == pairs([[data[0].encode(changing.redrawn(number, 3, 0)).rows(torch.arange(count))]])
+    assert (1, 3, 5 / config.steps) in Redrawn.asked
     late = trainer(tmp_path, max_epochs=4)
     late.fit_loop.epoch_progress.current.processed = late.fit_loop.epoch_progress.current.completed = 2
     late.fit(resumed, data[1])

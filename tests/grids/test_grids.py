@@ -234,7 +234,7 @@ DELETANG = {
     "train.beta2": 0.999, "train.adam_epsilon": 1e-8, "train.weight_decay": 0, "train.schedule": "constant",
     "train.warmup_steps": 0, "train.gradient_clip_norm": 1, "train.batching": "one length",
     "train.learning_rate": "the best of three", "data.train_length": "1-40", "data.test_length": "41-500",
-    "data.repeat_sources": True, "data.redraw": True,
+    "data.repeat_sources": True, "data.redraw": True, "data.curriculum": 0,
 }  # fmt: skip
 DELETANG_NETWORKS = {
     "lstm": {"model.hidden": 256, "model.layers": 1, "model.attention": "none", "model.bidirectional": False,

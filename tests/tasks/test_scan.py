@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import as_lines, checksum, overlap
+from tfstudy.tasks.base import as_lines, checksum, overlap, stable_hash
 from tfstudy.tasks.scan import RULES, SHARES, Scan, _example, all_pairs, official
 
 OFFICIAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "scan"  # part of the official repository
@@ -84,7 +84,7 @@ def is_official(task, split):
 
 @pytest.mark.parametrize("split", REGENERATED)
 def test_regenerated_splits_are_the_official_ones(split):
-    assert len(REGENERATED) == 7
+    assert len(REGENERATED) == 11
     assert is_official(scan(split, validation=0), split)
 
 
@@ -116,6 +116,7 @@ FOLDERS = {
     "simple": "simple_split",
     "length": "length_split",
     "addprim_jump": "add_prim_split",
+    "fewshot_num1_rep4": "few_shot_split",
 }
 
 
@@ -155,27 +156,36 @@ def test_a_split_read_from_files_is_the_one_regenerated_whatever_its_last_lines(
         read(tmp_path, split)
 
 
+def test_the_examples_that_a_few_shot_split_adds_are_trained_on_and_never_held_out(tmp_path):
+    added = "walk left and look around right"
+    assert stable_hash("validation", 0, tuple(added.split())) < 0.05 * 2**64, "it would be in validation by its hash"
+    base = scan("filler_num0", validation=0)
+    lines = [*official_lines(base.examples("train")), f"IN: {added} OUT: {' '.join(all_pairs()[added])}"]
+    write_folder(tmp_path, "fewshot_num1_rep4", lines, official_lines(base.examples("test")))
+    task = read(tmp_path, "fewshot_num1_rep4", 0.05)
+    assert [*map(" ".join, sources(task, "train"))].count(added) == 1
+    assert sources(task, "validation") == sources(scan("filler_num0"), "validation")
+    assert f"train has 1 commands that are not in train of filler_num0, such as '{added}'" in task.remarks()[0]
+
+
 def test_a_file_that_is_not_the_official_one_is_refused_with_its_line(tmp_path):
     for lines, message in (
         (["IN: jump OUT: I_JUMP", "jump I_JUMP"], "txt:2: expected 'IN: <source> OUT: <target>'"),
         ([], "tasks_train_simple.txt has no pairs"),
         (["IN: jump\udcff OUT: I_JUMP"], "txt:1: byte 9 of the line is not UTF-8"),
-        (
-            ["jump I_JUMP"],
-            "tasks_train_simple.txt (1 lines) is not the official data, by their SHA-256; the task",
-        ),
+        (["jump I_JUMP"], "tasks_train_simple.txt (1 lines) is not the official data, by their SHA-256; the task"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             read(write_folder(tmp_path, "simple", lines))
 
 
 def test_a_split_scheme_that_is_not_there_is_refused_with_the_nearest_or_with_where_to_get_it(tmp_path):
-    path = "template_split/tasks_train_template_jump_around_right.txt"  # as in the official repository
+    path = "few_shot_split/tasks_train_fewshot_num1024_rep5.txt"  # as in the official repository
     for root, split, message in (
         ("", "lenght", r"'lenght'.*'length'.* simple, "),
         ("", "mcd1", r"'mcd1' .* data.root to a copy of \S+/SCAN at .* pull request 2"),
-        (tmp_path, "mcd9", r"'mcd9'.*did you mean 'mcd\d'"),
-        (tmp_path, "template_jump_around_right", f"can't read {re.escape(str(tmp_path / path))}: No such file"),
+        (tmp_path, "fewshot_num1_rep9", r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"),
+        (tmp_path, "fewshot_num1024_rep5", f"can't read {re.escape(str(tmp_path / path))}: No such file"),
     ):
         with pytest.raises(UserError, match=message):
             read(root, split)

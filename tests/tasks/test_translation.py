@@ -128,9 +128,8 @@ def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path)
     none = {"overlap": 0, "overlap_target": 0, "length": 0, "subwords": 0}
     assert task.notes()["left_out"] == {**dict.fromkeys(FAULTS, 1), "empty_side": 2, **none}
     twice = translation(columns(tmp_path / "twice", train=[*good, good[0]], test=[("x y", "z")]))
-    assert twice.remarks()[1] == (
-        "faults in the train pairs of the corpus: 1 that occurred before; data.clean=true leaves them out"
-    )
+    repeated = "1 that occurred before (first in line 5); data.clean=true leaves them out"
+    assert twice.remarks()[1] == f"faults in the train pairs of the corpus: {repeated}"
     root = columns(tmp_path, train=good, test=[*test, ("", "b")])
     with pytest.raises(UserError, match=r"test\.tsv:4: the source is empty \(1 of 4 pairs of test .*only train pairs"):
         translation(root, clean=True)

@@ -51,6 +51,7 @@ class TaskData(LightningDataModule):
         self.batches = Batches(self.encoded[names[0]], *self._division)
         self.batches_per_epoch = len(self.batches)
         self._seed, self._pass, self._parameters = seed, -1, parameters
+        self._steps = config.steps * config.accumulate_grad_batches  # batches of all of training
         self._micro_batches = 1 if config.compile else config.micro_batches
         self.only_rows = False  # whether batches for training are the numbers of their rows, as graphed steps take them
 
@@ -76,7 +77,8 @@ class TaskData(LightningDataModule):
 
     def _redraw(self, train: str, number: int) -> None:
         """Replace the train split by that of pass `number`, which has as many batches."""
-        drawn = self.encode(self.task.redrawn(number, self._seed), self._target_eos)
+        progress = min(1.0, number * len(self.batches) / self._steps)
+        drawn = self.encode(self.task.redrawn(number, self._seed, progress), self._target_eos)
         self.encoded = self.encoded | {train: drawn.to(self.encoded[train].source.device)}
         self.batches, self._pass = Batches(drawn, *self._division), number
 

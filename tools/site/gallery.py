@@ -14,7 +14,7 @@ SAMPLED = 3  # examples of each split
 SHOWN = 24  # tokens of a longer example: the first ones
 DRAWN = {"train_examples": 60, "eval_examples": 20}  # of generated tasks, which draw as many as they are asked for
 MANY = 16  # schemes of a task with a section each; of others, those of FEW are shown
-FEW = {"scan": ("simple", "length", "addprim_jump", "addprim_turn_left", "template_around_right")}
+FEW = {"scan": ("simple", "length", "addprim_jump", "addprim_turn_left", "template_around_right", "filler_num2")}
 INDEX = """# Gallery of tasks
 
 Every task maps a source sequence to a target sequence. The examples on these pages are drawn from the tasks, with the
