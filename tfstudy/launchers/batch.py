@@ -25,9 +25,8 @@ from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import write_atomically
-from tfstudy.runs.find import Plan, RunStatus, find_runs, read_plan
+from tfstudy.runs.find import PLANS, Plan, RunStatus, find_runs, read_plan
 from tfstudy.runs.store import has_result, open_run, read_config, read_result
-from tfstudy.runs.studyfile import PLANS
 
 READ = 200  # finished runs that are read for an estimate
 RunTime = tuple[frozenset[tuple[str, str]], float, float]  # settings, seconds a step and of the evaluation

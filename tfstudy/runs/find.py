@@ -21,10 +21,11 @@ from tfstudy.plugins import command
 from tfstudy.runs import store
 from tfstudy.runs.files import RUN, BrokenError, is_archived, is_locked, read_plain
 from tfstudy.runs.schema import Resumed, Started
-from tfstudy.runs.studyfile import NAME, PLANS, exists, packed_runs, study_zips
+from tfstudy.runs.studyfile import NAME, exists, packed_runs
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
+PLANS = ".plans"  # the folder of a study with the runs that its grids planned
 MAX_PLAN = 1 << 24  # bytes
 LONGEST = 200  # characters of a path that a message quotes
 SHOWN = 5  # runs that a message lists
@@ -192,14 +193,11 @@ def study_runs(study: Path) -> list[RunStatus]:
 
 
 def read_plan(study: Path) -> Plan:
-    """What all grids of a study planned, in its folder or packed; damaged plans are ignored."""
+    """What all grids of a study planned; damaged plans are ignored."""
     plan = Plan({})
-    packed = {name: one for one in study_zips(study) for name in one.plans}
-    own = [f"{PLANS}/{path.name}" for path in (study / PLANS).glob("*.json")]
-    for name in sorted({*packed, *own}):
+    for path in sorted((study / PLANS).glob("*.json")):
         with suppress(OSError, BrokenError, *store.UNREADABLE):
-            content = read_plain(study / name, MAX_PLAN) if name in own else packed[name].read(name, MAX_PLAN)
-            found = msgspec.json.decode(content, type=Plan)
+            found = msgspec.json.decode(read_plain(path, MAX_PLAN), type=Plan)
             plan = Plan(plan.runs | found.runs, plan.configs | found.configs)
     return plan
 

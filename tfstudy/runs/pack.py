@@ -1,4 +1,4 @@
-"""Pack the finished runs of a study into a zip file, with the plans of its grids. Imports no torch.
+"""Pack the finished runs of a study into a zip file. Imports no torch.
 
 The zip file is written aside, read back and compared, and renamed; only then the run folders are removed, each by
 renaming it first. Whenever this is interrupted, each run is whole in its folder, in a zip file or in both, and the same
@@ -18,7 +18,7 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import has_result, open_run
-from tfstudy.runs.studyfile import DEPTH, FILE, NAME, PLAN, PLANS, StudyZip, packed_in, study_zips
+from tfstudy.runs.studyfile import DEPTH, FILE, NAME, StudyZip, packed_in, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
@@ -108,12 +108,10 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
     numbers = [int(match["number"] or 1) for name in os.listdir(study) if (match := NAME.fullmatch(name))]
     path = study / (f"runs-{max(numbers) + 1}.zip" if numbers else "runs.zip")
     part = study / f".{path.name}.part"
-    found = [file for file in sorted((study / PLANS).glob("*.json")) if file.is_file() and not file.is_symlink()]
-    plans = {name: file.read_bytes() for file in found if PLAN.fullmatch(name := f"{PLANS}/{file.name}")}
     try:
         with part.open("wb") as file:
             with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-                for contents in (plans, *(_contents(study, run, without) for run in sorted(runs))):
+                for contents in (_contents(study, run, without) for run in sorted(runs)):
                     for name, content in contents.items():
                         member = ZipInfo(name, FIRST_TIME)
                         member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is

@@ -1,9 +1,9 @@
 """Read the files of run folders, from folders or from the zip files of their study. Imports no torch.
 
 A study may have zip files beside its run folders: `runs.zip`, `runs-2.zip` and so on, as `tfstudy pack` writes them.
-They hold run folders by their paths within the study, EXPERIMENT/ARCHITECTURE/RUN, and the plans of its grids. A packed
-run keeps the path that its folder had, and the functions of this module read both. A folder hides a packed run of the
-same path, and a later zip file an earlier one.
+They hold run folders by their paths within the study, EXPERIMENT/ARCHITECTURE/RUN. A packed run keeps the path that its
+folder had, and the functions of this module read both. A folder hides a packed run of the same path, and a later zip
+file an earlier one.
 
 A zip file may come from somebody else: one with members that no `tfstudy pack` writes is left out as a whole.
 """
@@ -20,9 +20,8 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import RUN, BrokenError, check_plain, has_study, is_archived, open_file, read_plain
 
-PLANS = ".plans"  # the folder of a study with the runs that its grids planned
-PLAN = re.compile(rf"{re.escape(PLANS)}/[0-9a-f]{{8}}\.json")
 DEPTH = 3  # names in the path of a run folder within its study
+PLANS = ".plans/"  # members that older code wrote
 PART = r"(?!\.\.?(?:/|\Z))[^/\\]+"  # a name in a path
 FILE = re.compile(rf"(?P<run>{PART}/{PART}/{RUN.pattern})/(?:{PART}/)*{PART}")  # of a run, within its study
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
@@ -40,16 +39,15 @@ class StudyZip:
             self._zip = ZipFile(path)
         except (OSError, BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
             raise BrokenError(path, f"not a readable zip file: {quoted(error, 100, '')}") from None
-        members = [info for info in self._zip.infolist() if not info.is_dir()]
+        members = [info for info in self._zip.infolist() if not (info.is_dir() or info.filename.startswith(PLANS))]
         self.members: dict[str, ZipInfo] = {}
         self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
-        self.plans: list[str] = []  # names of the members that are plans
         for info in members:
-            file, plan = FILE.fullmatch(name := info.orig_filename), PLAN.fullmatch(name)
-            if not (file or plan) or not name.isprintable() or name in self.members:
-                raise BrokenError(path, f"member {quoted(name)} is neither a file of a run nor a plan, or occurs twice")
+            name = info.orig_filename
+            if not (file := FILE.fullmatch(name)) or not name.isprintable() or name in self.members:
+                raise BrokenError(path, f"member {quoted(name)} is not a file of a run, or occurs twice")
             self.members[name] = info
-            (self.runs.setdefault(file["run"], []) if file else self.plans).append(name)
+            self.runs.setdefault(file["run"], []).append(name)
         if sum(info.file_size for info in members) > MAX_EXPANSION * path.stat().st_size:
             raise BrokenError(path, f"it unpacks to more than {MAX_EXPANSION} times its size")
 
