@@ -5,7 +5,7 @@ import json
 import matplotlib as mpl
 from matplotlib.colors import to_hex
 
-from tests.example_records import put_predictions, result
+from tests.example_records import put_predictions, put_summary, result
 from tfstudy.analysis.frame import read_study
 from tfstudy.report.plots import make_plot
 
@@ -28,6 +28,7 @@ def predict(study, made, *predictions, split="test"):
     names = ("source", "target", "prediction", "tags")
     lines = [json.dumps(dict(zip(names, (*one, {}), strict=True))) for one in predictions]
     put_predictions(folder(study, made), split, lines)
+    put_summary(folder(study, made), split)
 
 
 def plotted(study, kind, **selection):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.runs.files import digest_of, sealed
 from tfstudy.runs.schema import FORMAT, Environment, ReadTest, Started
-from tfstudy.runs.store import DIGESTED, EVENTS, add_events, open_run
+from tfstudy.runs.store import DIGESTED, EVENTS, add_events, open_run, read_predictions
 
 
 def result(seed=0, exact=0.5, **more):
@@ -80,6 +81,14 @@ def put_predictions(path: Path, split: str, lines: Iterable[str]) -> None:
         edit_result(path, splits=splits)
 
 
+def put_summary(path: Path, split: str) -> None:
+    """Add the summary of its predictions to the result of a run."""
+    kinds = msgspec.to_builtins(summarize_errors(read_predictions(path, split)))
+    splits = json.loads((path / "result.json").read_text())["splits"]
+    splits[split] |= {"n": sum(kind["n"] for kind in kinds.values()), "errors": kinds}
+    edit_result(path, splits=splits)
+
+
 def predict(study: Path, *made: tuple[str, str]) -> Path:
     """Gives every run of a study predictions: pairs of a target and a prediction."""
     for path in study.glob("*/*/s*"):
@@ -87,6 +96,7 @@ def predict(study: Path, *made: tuple[str, str]) -> Path:
         put_predictions(path, "test", lines)
         if (path / "result.json").exists():
             set_environments(path, ENVIRONMENT)
+            put_summary(path, "test")
     return study
 
 

@@ -163,7 +163,7 @@ def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_o
     assert tfstudy("measure", "mine", "entropy", *FEW, "--save", "--out", "entropy.png") == 0
     out, err = capsys.readouterr()
     lines = [line.split() for line in out.splitlines()]
-    assert out.startswith("entropy: entropy / log T, mean over heads, split=validation, examples=6\n")
+    assert out.startswith("entropy: entropy / log T, split=validation, examples=6\n")
     assert {tuple(line[:3]) for line in lines[2:-2]} >= {("lstm", "cross", "1"), ("transformer", "encoder", "2")}
     assert err == ""
     assert Path("entropy.png").read_bytes().startswith(b"\x89PNG")
@@ -191,7 +191,7 @@ def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, 
         ("wrong", "--save", "--plugin", "wrong.py"): "did you mean 'norm'?",
         ("attention", "a x"): "source token 'x'",
         ("attention", "a", "--set", "kind=corss"): "did you mean 'cross'?",
-        ("attention", "a", "--set", "head=x"): "head must be one of 1, 2, 3, 4, but is x",
+        ("attention", "a", "--set", "layer=3"): "layer must be one of 1, 2, but is 3",
         ("attention", "a", "--set", "laier=1"): "did you mean 'layer'?",
     }.items():
         assert tfstudy("measure", run, *words, "-q") == 2

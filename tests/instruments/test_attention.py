@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.conftest import perturbed
 from tfstudy import instruments
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import EOS, TaskEncoder
@@ -23,21 +22,19 @@ def data(task):
 
 
 @pytest.fixture
-def attention_of(build, data):
+def attention_of(subject):
     """`attention_of(variant, target, **config)`: the model, and its attention on one source."""
 
-    def attention_of(variant, target=TARGET, decode=SHORT, **config):
-        model = perturbed(build(variant, (7, 7), **config))
-        return model, measure_attention(model, data, decode, SOURCE, target)
+    def attention_of(variant, target=TARGET, **config):
+        one = short(subject(variant, **config))
+        return one.model, measure_attention(one, SOURCE, target)
 
     return attention_of
 
 
-def with_output_bias(model, token):
-    """The model, made to generate this token always."""
-    with torch.no_grad():
-        model.output.bias[token] = 100.0
-    return model
+def short(subject):
+    """The same with at most five tokens in an output."""
+    return subject._replace(config=subject.config.model_copy(update={"decode": SHORT}))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +53,6 @@ def test_there_is_a_map_of_each_layer_and_head_with_rows_that_sum_to_1(attention
         assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
     assert attention.source == (*SOURCE, "<eos>")
     assert attention.output == (*TARGET, "<eos>")
-    assert attention.given
     assert repr(attention).startswith("Attention(a b b c <eos> -> c b a <eos>: ")
 
 
@@ -67,25 +63,26 @@ def test_the_default_output_is_what_the_model_generates(attention_of, data, vari
     [ids] = greedy(model, Tokens.of(source), torch.tensor([5]))
     generated = data.target_vocab.decode(ids)
     assert attention.output == (generated if len(generated) == 5 else (*generated, "<eos>"))
-    assert not attention.given
 
 
 @pytest.mark.parametrize(("token", "output"), [("c", ("c",) * 5), ("<eos>", ("<eos>",))])
-def test_an_output_that_ends_has_a_row_for_eos_and_one_that_is_cut_off_has_none(build, data, token, output):
-    model = with_output_bias(perturbed(build("lstm", (7, 7))), data.target_vocab.tokens.index(token))
-    attention = measure_attention(model, data, SHORT, SOURCE)
+def test_an_output_that_ends_has_a_row_for_eos_and_one_that_is_cut_off_has_none(subject, token, output):
+    one = short(subject("lstm"))
+    with torch.no_grad():
+        one.model.output.bias[one.data.target_vocab.tokens.index(token)] = 100.0  # the model generates it always
+    attention = measure_attention(one, SOURCE)
     assert attention.output == output
     assert attention.weights["cross"].shape == (1, 1, len(output), 5)
 
 
 def test_maps_have_the_weights_to_three_decimals_and_are_selected_by_layer_and_head(attention_of):
     _, attention = attention_of("transformer")
-    maps = attention.maps().maps
-    assert [(m.kind, m.layer, m.head) for m in maps[-4:]] == [("cross", i, j) for i in (1, 2) for j in (1, 2)]
-    assert_close(torch.tensor(maps[-2].weights), attention.weights["cross"][1, 0], atol=5.1e-4, rtol=0)
-    assert all(round(weight, 3) == weight for m in maps for row in m.weights for weight in row)
-    assert attention.maps("cross", layer=2, head=1).maps == [maps[-2]]
-    assert attention.maps().of_one_kind() == attention.maps("cross")
+    found = attention.maps()
+    assert [(m.layer, m.head) for m in found.maps] == [(i, j) for i in (1, 2) for j in (1, 2)]
+    assert_close(torch.tensor(found.maps[2].weights), attention.weights["cross"][1, 0], atol=5.1e-4, rtol=0)
+    assert all(round(weight, 3) == weight for m in found.maps for row in m.weights for weight in row)
+    assert attention.maps("cross", layer=2, head=1).maps == [found.maps[2]]
+    assert found == attention.maps("cross")
 
 
 def test_the_instrument_has_a_row_for_each_weight(subject):

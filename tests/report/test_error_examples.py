@@ -3,7 +3,6 @@
 import gzip
 import json
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +12,9 @@ from tests.example_records import GOLD, edit_result, predict, put, result, write
 from tests.example_tables import rows, text_of
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
-from tfstudy.evaluation.breakdown import first_error, summarize_errors
+from tfstudy.evaluation.breakdown import first_error
 from tfstudy.report.error_examples import DOTS, errors, side_by_side
 from tfstudy.report.plots.rows import shares_by_seed
-from tfstudy.runs.store import read_predictions
 
 WORDS = st.lists(st.sampled_from(["a", "bb", "I_TURN_LEFT", "翻译", "x" * 50]), max_size=60)
 
@@ -86,32 +84,15 @@ def test_missing_and_damaged_predictions_are_one_error(tmp_path, content):
         errors(file.parent.parent, "test", 1)
 
 
-def summarized(study):
-    """Add to each record the summary of its predictions, as the code writes it today."""
-    for path in study.glob("*/*/*/result.json"):
-        kinds = msgspec.to_builtins(summarize_errors(read_predictions(path.parent, "test")))
-        splits = json.loads(path.read_text())["splits"]
-        splits["test"] |= {"n": sum(kind["n"] for kind in kinds.values()), "errors": kinds}
-        edit_result(path.parent, splits=splits)
-    return study
-
-
-def test_a_summary_gives_the_same_shares_as_predictions_and_is_enough(tmp_path, capsys):
+def test_a_record_has_the_shares_of_each_seed(tmp_path):
     study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
-    for with_predictions in (True, False):
-        found = shares_by_seed(rows(study)[0])
-        shares = [{"correct": 50.0, "stops early": 50.0}] * 2
-        assert found.loc[:, found.any()].to_dict("records") == shares, "and no other kind"
-        if with_predictions:
-            summarized(study)
-            for file in study.glob("*/*/*/predictions/*"):
-                file.unlink()
-    assert capsys.readouterr().err == ""
+    found = shares_by_seed(rows(study)[0])
+    assert found.loc[:, found.any()].to_dict("records") == [{"correct": 50.0, "stops early": 50.0}] * 2
 
 
 @pytest.mark.parametrize("n", [-1, "4"])
 def test_a_count_of_errors_that_is_none_is_not_believed(tmp_path, n):
-    study = summarized(predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b")))
+    study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
     [path] = study.glob("*/*/s0-*")
     splits = json.loads((path / "result.json").read_text())["splits"]
     splits["test"]["errors"]["correct"]["n"] = n

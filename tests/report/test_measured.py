@@ -96,12 +96,12 @@ def maps_of(layers=2, heads=2, word="t"):
     """Cross-attention of 2 to 3 tokens: all weight of the first head is on the diagonal, that of others is equal."""
     source, output = (tuple(f"{name}{word}{i}" for i in range(count)) for name, count in (("s", 3), ("o", 2)))
     weights = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], *[[[1 / 3] * 3] * 2] * (heads - 1)]
-    maps = [Map("cross", at, n, own) for at in range(1, layers + 1) for n, own in enumerate(weights, 1)]
-    return Maps(source, output, maps)
+    maps = [Map(at, n, own) for at in range(1, layers + 1) for n, own in enumerate(weights, 1)]
+    return Maps("cross", source, output, maps)
 
 
 def test_a_table_of_attention_has_the_largest_mean_weight_over_heads_of_each_token_in_each_layer():
-    lines = text_of(attention_listing(maps_of(), given=False)).splitlines()[1:]
+    lines = text_of(attention_listing(maps_of())).splitlines()[1:]
     assert [line.split() for line in lines] == [
         ["output", "layer", "1", "layer", "2"],
         ["1", "ot0", "0.67", "1", "st0", "0.67", "1", "st0"],

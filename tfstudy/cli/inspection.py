@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tfstudy.experiment.finished import FinishedRun
 
 EMPTY = "(empty)"  # an output without tokens
-MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # settings of attention of one run
 
 
 def run_with_weights(run: str, results: Path) -> Path:
@@ -203,19 +202,16 @@ def measure(
 
 def attention(path: Path, settings: dict[str, Any], out: Path | None, format: str, online: bool, quiet: bool) -> None:
     """Show which tokens a run attends to while it reads a source: the largest weight of each row, or all as JSON."""
-    source = str(settings.pop("source"))
-    for name in settings:
-        one_of("setting of attention", name, MAPS)
-    kind, layer, head, target = (MAPS | settings).values()
-    found = load_run(path, online, quiet).attention(source, str(target) or None)
-    maps = found.maps(str(kind), layer, head)
-    if out:
-        from tfstudy.report.plots.instruments import attention as figure
-
-        figure(maps.of_one_kind()).save(out)
+    subject = load_run(path, online, quiet).subject
+    from tfstudy.config.resolve import resolve_section
+    from tfstudy.instruments.attention import AttentionMaps
     from tfstudy.report.measured import attention_listing
+    from tfstudy.report.plots.instruments import attention as figure
 
-    print_listing(attention_listing(maps, found.given), format)
+    maps = AttentionMaps(resolve_section(AttentionMaps.Config, settings)).maps(subject)
+    if out:
+        figure(maps).save(out)
+    print_listing(attention_listing(maps), format)
     if out and format == "text":
         print(out)
 

@@ -17,7 +17,7 @@ from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
 from tfstudy.experiment.api import DEFAULTS, RunOptions, check_measured, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, undisturbed, with_decoding
 from tfstudy.experiment.score import score, scored_splits
-from tfstudy.instruments.attention import Attention, TeacherForced, measure_attention, teacher_forced
+from tfstudy.instruments.attention import Attention, Read, measure_attention, read
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, split_of
 from tfstudy.instruments.hooks import logits_of, record_states
@@ -138,9 +138,8 @@ class FinishedRun:
 
     def attention(self, source: str, target: str | None = None) -> Attention:
         """Return the attention weights for a source, and the model's own greedy output or a given target."""
-        prepared, given = self.prepared, self._target(target)
-        found = measure_attention(prepared.model, prepared.data, prepared.config.decode, self.tokens(source), given)
-        return found.readable(prepared.task.readable)
+        found = measure_attention(self.subject, self.tokens(source), self._target(target))
+        return found.readable(self.prepared.task.readable)
 
     def logits(self, source: str, target: str | None = None) -> torch.Tensor:
         """Return the logits (target, vocabulary) of the tokens of `target` (default: the greedy output) and EOS.
@@ -148,9 +147,9 @@ class FinishedRun:
         A row is predicted from the source and the tokens before it (teacher forcing). The columns are the tokens of
         `run.prepared.data.target_vocab.tokens`. `UserError` if the model cannot read the source or the target.
         """
-        model, read = self.model, self._read(source, target)
+        model, given = self.model, self._read(source, target)
         with torch.no_grad():
-            return logits_of(model, read.source, read.inputs)[0]
+            return logits_of(model, given.source, given.inputs)[0]
 
     def hidden_states(self, source: str, target: str | None = None) -> dict[tuple[str, int], torch.Tensor]:
         """Return the hidden states (positions, width) of each stack and layer, with teacher forcing as for `logits`.
@@ -163,14 +162,13 @@ class FinishedRun:
         Raises:
             UserError: If the model cannot read the source or the target, or shows no hidden states.
         """
-        model, read = self.model, self._read(source, target)
+        model, given = self.model, self._read(source, target)
         with torch.no_grad():
-            recorded = record_states(model, read.source, read.inputs)
+            recorded = record_states(model, given.source, given.inputs)
         return {(site.kind, site.layer): states[0] for site, states in recorded.states().items()}
 
-    def _read(self, source: str, target: str | None) -> TeacherForced:
-        prepared, given = self.prepared, self._target(target)
-        return teacher_forced(prepared.model, prepared.data, prepared.config.decode, self.tokens(source), given)
+    def _read(self, source: str, target: str | None) -> Read:
+        return read(self.subject, self.tokens(source), self._target(target))
 
     def _target(self, text: str | None) -> tuple[str, ...] | None:
         return None if text is None else self.prepared.task.target_tokens(text)

@@ -1,6 +1,6 @@
 """Attention maps: which tokens a trained model attends to while it reads a source and writes its output."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -8,14 +8,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.config.schema import DecodeConfig
-from tfstudy.data.encoding import BOS, EOS, SPECIAL, TaskEncoder
+from tfstudy.data.encoding import BOS, EOS, SPECIAL
 from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.decoding import greedy, search_limits
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, no_attention
 from tfstudy.instruments.hooks import joined, logits_of, recorded_attention
-from tfstudy.models.base import Model
 from tfstudy.models.tokens import Tokens as TokenBatch
 from tfstudy.tasks.base import Example, Tokens
 
@@ -42,59 +40,59 @@ class AttentionMaps(Instrument):
         source: str = Field("", description="source, as it would be typed (default: that of the first example)")
         target: str = Field("", description="output to read (default: the model's own greedy output)")
         kind: str = Field("", description="encoder, decoder, prefix or cross (default: the last that the model has)")
+        layer: int = Field(0, ge=0, description="layer, from 1 (0: all)")
+        head: int = Field(0, ge=0, description="head, from 1 (0: all)")
 
     config: Config
 
+    def maps(self, subject: Subject) -> "Maps":
+        """Return the maps that the settings ask for; `UserError` if the model has none."""
+        config, task = self.config, subject.task
+        text = config.source
+        source = given_source(subject, text) if text else chosen_examples(subject, config)[0].source
+        found = measure_attention(subject, source, task.target_tokens(config.target) if config.target else None)
+        return found.readable(task.readable).maps(config.kind, config.layer, config.head)
+
     def measure(self, subject: Subject) -> list[Row]:
-        text, target = self.config.source, self.config.target
-        source = given_source(subject, text) if text else chosen_examples(subject, self.config)[0].source
-        given = subject.task.target_tokens(target) if target else None
-        found = measure_attention(subject.model, subject.data, subject.config.decode, source, given)
-        maps = found.readable(subject.task.readable).maps(self.config.kind).of_one_kind()
+        found = self.maps(subject)
+        texts = [[f"{n} {token}"[:100] for n, token in enumerate(own, 1)] for own in (found.rows, found.columns)]
         return [
             {
-                "kind": one.kind, "map": f"layer {one.layer}, head {one.head}", "token": token, "read": column,
+                "kind": found.kind, "map": f"layer {one.layer}, head {one.head}", "token": token, "read": column,
                 "weight": weight,
             }
-            for one in maps.maps
-            for token, weights in zip(_numbered(maps.rows(one.kind)), one.weights, strict=True)
-            for column, weight in zip(_numbered(maps.columns(one.kind)), weights, strict=True)
+            for one in found.maps
+            for token, weights in zip(texts[0], one.weights, strict=True)
+            for column, weight in zip(texts[1], weights, strict=True)
         ]  # fmt: skip
-
-
-def _numbered(tokens: Sequence[str]) -> list[str]:
-    return [f"{number} {token}"[:100] for number, token in enumerate(tokens, 1)]
 
 
 class Map(NamedTuple):
     """The weights of one head: a row for each query, which sums to 1 but for rounding."""
 
-    kind: Kind
     layer: int  # from 1
     head: int  # from 1
     weights: list[list[float]]  # to 3 decimals
 
 
 class Maps(NamedTuple):
-    """Some of the attention maps of a model for one source and one output, as they are shown."""
+    """Some of the attention maps of one kind of a model for one source and one output, as they are shown."""
 
+    kind: Kind
     source: Tokens
     output: Tokens
     maps: list[Map]
 
-    def rows(self, kind: str) -> Tokens:
-        """Return the tokens of the rows of a map of this kind."""
-        return self.source if kind == "encoder" else self.output
+    @property
+    def rows(self) -> Tokens:
+        """The tokens of the rows of a map."""
+        return self.source if self.kind == "encoder" else self.output
 
-    def columns(self, kind: str) -> Tokens:
-        """Return the tokens of the columns of a map of this kind."""
+    @property
+    def columns(self) -> Tokens:
+        """The tokens of the columns of a map."""
         before = (FIRST, *self.output[:-1])
-        return {"decoder": before, "prefix": (*self.source, *before)}.get(kind, self.source)
-
-    def of_one_kind(self) -> "Maps":
-        """Return the maps of cross-attention, or of the last kind that there is."""
-        last = max((one.kind for one in self.maps), key=KINDS.index)
-        return self._replace(maps=[one for one in self.maps if one.kind == last])
+        return {"decoder": before, "prefix": (*self.source, *before)}.get(self.kind, self.source)
 
 
 class Attention(NamedTuple):
@@ -109,7 +107,6 @@ class Attention(NamedTuple):
     source: Tokens  # with the `<eos>` that the encoder reads
     output: Tokens  # with the final `<eos>`, unless the output reached its maximum length
     weights: Mapping[Kind, Tensor]
-    given: bool = False  # whether the output was given, instead of generated by the model
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{kind} {tuple(weights.shape)}" for kind, weights in self.weights.items())
@@ -120,26 +117,29 @@ class Attention(NamedTuple):
         return self._replace(source=tuple(map(text, self.source)), output=tuple(map(text, self.output)))
 
     def maps(self, kind: str = "", layer: int = 0, head: int = 0) -> Maps:
-        """Return the maps of a kind, layer and head (empty or 0: all); `UserError` if there are none."""
+        """Return the maps of a kind (default: cross-attention, or the last that there is), layer and head (0: all).
+
+        `UserError` if there are none.
+        """
         if kind and one_of("kind of attention", kind, KINDS) not in self.weights:
             prefix = "; its one stack reads source and output, so outputs attend to both: prefix"
             only = f"this run has no {kind} attention, only {' and '.join(self.weights)}"
             raise UserError(only + (prefix if "prefix" in self.weights else ""))
+        shown = next(own for own in reversed(KINDS) if own in self.weights and kind in ("", own))
         found = [
-            Map(name, at, number, [[round(weight, DECIMALS) for weight in row] for row in rows])
-            for name, weights in self.weights.items() if kind in ("", name)
-            for at, heads in enumerate(weights.double().clamp(0, 1).tolist(), 1)
+            Map(at, number, [[round(weight, DECIMALS) for weight in row] for row in rows])
+            for at, heads in enumerate(self.weights[shown].double().clamp(0, 1).tolist(), 1)
             for number, rows in enumerate(heads, 1)
-        ]  # fmt: skip
+        ]
         for what, wanted in (("layer", layer), ("head", head)):
             known = sorted({getattr(one, what) for one in found})
             if wanted and wanted not in known:
                 raise UserError(f"{what} must be one of {', '.join(map(str, known))}, but is {wanted}")
             found = [one for one in found if wanted in (0, getattr(one, what))]
-        return Maps(self.source, self.output, found)
+        return Maps(shown, self.source, self.output, found)
 
 
-class TeacherForced(NamedTuple):
+class Read(NamedTuple):
     """A source and an output as a model reads them: each token of the output is predicted from the input before it."""
 
     source: Tensor  # ids (1, source), with EOS
@@ -148,54 +148,40 @@ class TeacherForced(NamedTuple):
 
 
 @torch.no_grad()
-def teacher_forced(
-    model: Model, data: TaskEncoder, decode: DecodeConfig, source: Tokens, target: Tokens | None = None
-) -> TeacherForced:
+def read(subject: Subject, source: Tokens, target: Tokens | None = None) -> Read:
     """Return a source with the output `target`, or by default with what the model generates greedily.
 
-    Generation ends at the limit that `decode` describes. `UserError` if the model cannot read the target.
+    Generation ends at the limit of `subject.config.decode`. `UserError` if the model cannot read the target.
     """
-    ids = data.encode([Example(source, (), {})]).source.to(next(model.parameters()).device)
+    model, vocab = subject.model, subject.data.target_vocab
+    ids = subject.data.encode([Example(source, (), {})]).source.to(next(model.parameters()).device)
     if target is None:
-        output, ended = _generated(model, data, decode, ids)
+        limits = search_limits(model, subject.task, subject.config.decode, torch.tensor([len(source)]))
+        [output] = greedy(model, TokenBatch.of(ids), limits.to(ids.device))
+        ended = len(output) < int(limits)
     else:
-        _check_target(model, data, target)
-        output, ended = data.target_vocab.encode(target), True
+        for token in target:
+            one_of("target token", token, vocab.tokens[len(SPECIAL) :])
+        if model.max_positions is not None and len(target) >= model.max_positions:
+            raise UserError(f"the target must have fewer than {model.max_positions} tokens, but has {len(target)}")
+        output, ended = vocab.encode(target), True
     inputs = ids.new_tensor([[BOS, *output]])[:, : len(output) + ended]
-    return TeacherForced(ids, inputs, (*data.target_vocab.decode(output), *([SPECIAL[EOS]] if ended else [])))
+    return Read(ids, inputs, (*vocab.decode(output), *([SPECIAL[EOS]] if ended else [])))
 
 
 @torch.no_grad()
 @cached()
-def measure_attention(
-    model: Model, data: TaskEncoder, decode: DecodeConfig, source: Tokens, target: Tokens | None = None
-) -> Attention:
-    """Return the attention of a model on a source, as `teacher_forced` reads it. The model stays in eval mode.
+def measure_attention(subject: Subject, source: Tokens, target: Tokens | None = None) -> Attention:
+    """Return the attention of a model on a source, as `read` reads it. The model stays in eval mode.
 
     `UserError` if the model has no attention weights, or cannot read the target.
     """
-    model.eval()
-    read = teacher_forced(model, data, decode, source, target)
+    model = subject.model.eval()
+    given = read(subject, source, target)
     with recorded_attention(model) as recorded:
-        logits_of(model, read.source, read.inputs)
-    maps = joined(recorded)
-    if not maps:
+        logits_of(model, given.source, given.inputs)
+    if not (maps := joined(recorded)):
         raise no_attention(model)
     kinds = {kind: sorted(site for site in maps if site.kind == kind) for kind in KINDS}
     weights = {kind: torch.stack([maps[s][0] for s in sites]).cpu() for kind, sites in kinds.items() if sites}
-    return Attention((*source, SPECIAL[EOS]), read.output, weights, target is not None)
-
-
-def _generated(model: Model, data: TaskEncoder, decode: DecodeConfig, ids: Tensor) -> tuple[list[int], bool]:
-    """Return the tokens that the model generates for a source (1, source), and whether it ended before the limit."""
-    length = ids.shape[1] - 1  # without EOS
-    limits = search_limits(model, data.task, decode, torch.tensor([length]))
-    [output] = greedy(model, TokenBatch.of(ids), limits.to(ids.device))
-    return output, len(output) < int(limits)
-
-
-def _check_target(model: Model, data: TaskEncoder, target: Tokens) -> None:
-    for token in target:
-        one_of("target token", token, data.target_vocab.tokens[len(SPECIAL) :])
-    if model.max_positions is not None and len(target) >= model.max_positions:
-        raise UserError(f"the target must have fewer than {model.max_positions} tokens, but has {len(target)}")
+    return Attention((*source, SPECIAL[EOS]), given.output, weights)

@@ -122,18 +122,9 @@ def rank_note(all_measured: Sequence[Measured]) -> str:
 
 
 def value_label(all_measured: Sequence[Measured]) -> str:
-    """Return what is measured, and what each number is a mean over: `entropy / log T, mean over heads`.
-
-    These are the columns of texts and integers with different values in one number of the chart.
-    """
-    chart, averaged = all_measured[0].chart, dict[str, None]()
-    for record in (record for one in all_measured for record in one.records):
-        cells = pd.DataFrame(record.columns)
-        own = cells.groupby([name for name in chart.columns if name != chart.value], sort=False).nunique().max()
-        others = [name for name in record.columns if name not in chart.columns and cells[name].dtype.kind != "f"]
-        averaged |= dict.fromkeys(f"{metric_name(name)}s" for name in others if own[name] > 1)
-    label = chart.hue_label if chart.kind == "heatmap" else chart.y_label
-    return (label or metric_name(chart.value)) + (f", mean over {' and '.join(averaged)}" if averaged else "")
+    """Return what is measured, such as `entropy / log T`."""
+    chart = all_measured[0].chart
+    return (chart.hue_label if chart.kind == "heatmap" else chart.y_label) or metric_name(chart.value)
 
 
 def series_of(chart: Chart) -> str:
@@ -181,18 +172,12 @@ def _text(cell: object) -> str:
     return "" if math.isnan(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
 
 
-def attention_listing(found: "Maps", given: bool) -> Listing:
-    """Return the largest weight of each token in each layer, by mean over heads, and where: for maps of one kind.
-
-    JSON has all maps, and whether the output was `given`.
-    """
-    one = found.of_one_kind()
-    kind, columns = one.maps[0].kind, one.columns(one.maps[0].kind)
-    frame = {"source" if kind == "encoder" else "output": [f"{n} {token}" for n, token in enumerate(one.rows(kind), 1)]}
-    for layer, maps in groupby(one.maps, key=lambda each: each.layer):
-        rows = np.mean([each.weights for each in maps], axis=0)
-        frame[f"layer {layer}"] = [f"{row.max():.2f} {row.argmax() + 1} {columns[row.argmax()]}" for row in rows]
-    values = {"source": found.source, "output": found.output, "given": given}
-    values["maps"] = [each._asdict() for each in found.maps]
-    title = f"{kind} attention: the largest weight of each token, mean over heads"
+def attention_listing(found: "Maps") -> Listing:
+    """Return the largest weight of each token in each layer, by mean over heads, and where. JSON has all maps."""
+    frame = {"source" if found.kind == "encoder" else "output": [f"{n} {one}" for n, one in enumerate(found.rows, 1)]}
+    for layer, maps in groupby(found.maps, key=lambda each: each.layer):
+        means = np.mean([each.weights for each in maps], axis=0)
+        frame[f"layer {layer}"] = [f"{row.max():.2f} {row.argmax() + 1} {found.columns[row.argmax()]}" for row in means]
+    values = found._asdict() | {"maps": [each._asdict() for each in found.maps]}
+    title = f"{found.kind} attention: the largest weight of each token, mean over heads"
     return Listing([title, Cells(frame, left=frame)], (), lambda: values)

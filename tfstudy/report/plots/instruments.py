@@ -125,8 +125,7 @@ MAX_SHOWN = 200  # characters of a source or an output in an alt text
 
 def attention(found: "Maps") -> layout.Plot:
     """Return the plot of maps of one kind: a row of panels for each layer, a column for each head, tokens as labels."""
-    kind, maps = found.maps[0].kind, found.maps
-    rows, columns = found.rows(kind), found.columns(kind)
+    kind, maps, rows, columns = found.kind, found.maps, found.rows, found.columns
     heads = len({one.head for one in maps})
     cell = max(SMALLEST, min(WEIGHT, ROOM[0] / heads / len(columns), ROOM[1] * heads / len(maps) / len(rows)))
     points = min(8.0, max(4.5, 72 * cell * 0.75))  # of the tokens

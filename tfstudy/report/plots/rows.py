@@ -12,7 +12,6 @@ from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.summary import pairs, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
-from tfstudy.report.error_examples import error_kinds
 from tfstudy.report.markup import MINUS, number, q_equals
 from tfstudy.report.plots import layout, series
 
@@ -148,14 +147,13 @@ MIN_VISIBLE = 0.3  # percent; the legend leaves out kinds that are never more fr
 def errors(conditions: pd.DataFrame) -> layout.Plot:
     """Return the kinds of all predictions as stacked shares, means over seeds, with what is correct of each seed.
 
-    Runs with neither a summary of their predictions nor readable predictions are left out; `UserError` if that leaves
-    none.
+    Runs without a summary of their predictions are left out; `UserError` if that leaves none.
     """
     frame = series.in_panels(conditions)
     frame["shares"] = pd.Series([shares_by_seed(row) for row in rows_of(frame)], frame.index, dtype=object)
     frame = frame[frame["shares"].map(len) > 0]
     if frame.empty:
-        raise UserError("no run has saved predictions on a test set")
+        raise UserError("no run has a summary of its predictions on a test set")
     panels, frame = layout.in_rows("Kinds of errors", frame, extra=0.14)
     means = pd.DataFrame([own.mean() for own in frame["shares"]], frame.index)
     left, height = means.cumsum(axis=1) - means, layout.LINE
@@ -186,7 +184,7 @@ def shares_by_seed(condition: Condition) -> pd.DataFrame:
     found = []
     for run in condition.runs:
         scores = run.result.splits.get(condition.test)
-        if scores and (kinds := error_kinds(run.path, condition.test, scores)):
+        if scores and (kinds := scores.errors):
             n = sum(kind.n for kind in kinds.values())
             found.append({kind: 100 * one.n / n for kind, one in kinds.items()})
     return pd.DataFrame(found, columns=[*BARS], dtype=float).fillna(0.0)
