@@ -9,7 +9,6 @@ Positions = Literal[
     "contextual", "none",
 ]  # fmt: skip
 WITHOUT_NUMBERS = ("contextual", "none")  # schemes that do not depend on the numbers of positions
-ENCODER_DECODER = ("copy_output", "randomised_positions")  # settings that only this layout has
 
 
 class ModelConfig(BaseModel):
@@ -97,9 +96,11 @@ class TransformerConfig(TiedConfig):
             raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
         if self.norm == "none" and self.norm_type != "layer":
             raise ValueError(f"norm_type {self.norm_type} needs a norm, but norm is none")
-        for key in ENCODER_DECODER if self.layout == "decoder_only" else ():
-            if getattr(self, key) != type(self).model_fields[key].default:
-                raise ValueError(f"{key} needs layout encoder_decoder, but layout is decoder_only")
+        if self.layout == "decoder_only":  # `contextual` would count the padding between source and target
+            needs = {"copy_output": self.copy_output, "randomised_positions": self.randomised_positions}
+            needs |= {"positions 'contextual'": self.positions == "contextual"}
+            for setting in filter(needs.get, needs):
+                raise ValueError(f"{setting} needs layout encoder_decoder, but layout is decoder_only")
         if self.positions == "rotary" and self.dim % (2 * self.heads):
             allowed = f"a multiple of 2 * heads ({2 * self.heads}) with rotary positions"
             raise ValueError(f"dim must be {allowed}, but is {self.dim}")
@@ -109,10 +110,5 @@ class TransformerConfig(TiedConfig):
             raise ValueError(
                 f"randomised_positions must be at least max_positions ({self.max_positions}), "
                 f"but is {self.randomised_positions}"
-            )
-        if self.layout == "decoder_only" and self.positions == "contextual":
-            raise ValueError(
-                "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would count "
-                "the padding between source and target"
             )
         return self

@@ -37,7 +37,7 @@ class Transformer(Model):
     widths = ("dim", "feedforward")
     small: ClassVar = {"dim": 16, "heads": 2, "feedforward": 24, "max_positions": 64}
     variants: ClassVar = {
-        "postnorm": {"norm": "post"},
+        "postnorm": {"norm": "post", "activation": "gelu"},
         "relative": {"positions": "relative"},
         "learned": {"positions": "learned"},
         "none": {"positions": "none"},
@@ -51,15 +51,12 @@ class Transformer(Model):
         "sandwich": {"norm": "sandwich", "norm_type": "rms"},
         "no_norm": {"norm": "none", "residual": "scaled"},
         "no_residual": {"residual": "none", "norm": "sandwich", "encoder_layers": 1, "decoder_layers": 1},
-        "gelu": {"activation": "gelu"},
         "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1},
         "decoder_only_relative": {"layout": "decoder_only", "positions": "relative", "share_layers": True},
         "decoder_only_digits": {"layout": "decoder_only", "digit_positions": 20, "positions": "none"},
         "decoder_only_learned": {"layout": "decoder_only", "positions": "learned", "activation": "swiglu"},
-        "share_layers": {"share_layers": True, "decoder_layers": 3},
-        "geglu": {"activation": "geglu"},
-        "tie_output": {"tie_output": True},
-        "token_upscaling": {"embedding_init": "token_upscaling"},
+        "share_layers": {"share_layers": True, "decoder_layers": 3, "activation": "geglu"},
+        "token_upscaling": {"embedding_init": "token_upscaling", "tie_output": True},
         "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
         "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
