@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tfstudy import instruments
 from tfstudy.config.schema import DecodeConfig
-from tfstudy.data.encoding import EOS, TaskEncoder
+from tfstudy.data.encoding import EOS
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.attention import measure_attention
@@ -14,22 +13,6 @@ from tfstudy.models.tokens import Tokens
 
 SOURCE, TARGET = ("a", "b", "b", "c"), ("c", "b", "a")
 SHORT = DecodeConfig(max_length=5)
-
-
-@pytest.fixture
-def data(task):
-    return TaskEncoder(task)
-
-
-@pytest.fixture
-def attention_of(subject):
-    """`attention_of(variant, target, **config)`: the model, and its attention on one source."""
-
-    def attention_of(variant, target=TARGET, **config):
-        one = short(subject(variant, **config))
-        return one.model, measure_attention(one, SOURCE, target)
-
-    return attention_of
 
 
 def short(subject):
@@ -45,8 +28,8 @@ def short(subject):
         ("cnn", 2, 1, ["cross"]),
     ],
 )
-def test_there_is_a_map_of_each_layer_and_head_with_rows_that_sum_to_1(attention_of, variant, layers, heads, kinds):
-    _, attention = attention_of(variant)
+def test_there_is_a_map_of_each_layer_and_head_with_rows_that_sum_to_1(subject, variant, layers, heads, kinds):
+    attention = measure_attention(subject(variant), SOURCE, TARGET)
     sizes = {"encoder": (5, 5), "decoder": (4, 4), "cross": (4, 5)}
     assert {kind: w.shape for kind, w in attention.weights.items()} == {k: (layers, heads, *sizes[k]) for k in kinds}
     for weights in attention.weights.values():
@@ -57,11 +40,12 @@ def test_there_is_a_map_of_each_layer_and_head_with_rows_that_sum_to_1(attention
 
 
 @pytest.mark.parametrize("variant", ["transformer-relative", "lstm", "cnn"])
-def test_the_default_output_is_what_the_model_generates(attention_of, data, variant):
-    model, attention = attention_of(variant, target=None)
-    source = torch.tensor([[*data.source_vocab.encode(SOURCE), EOS]])
-    [ids] = greedy(model, Tokens.of(source), torch.tensor([5]))
-    generated = data.target_vocab.decode(ids)
+def test_the_default_output_is_what_the_model_generates(subject, variant):
+    one = short(subject(variant))
+    attention = measure_attention(one, SOURCE)
+    source = torch.tensor([[*one.data.source_vocab.encode(SOURCE), EOS]])
+    [ids] = greedy(one.model, Tokens.of(source), torch.tensor([5]))
+    generated = one.data.target_vocab.decode(ids)
     assert attention.output == (generated if len(generated) == 5 else (*generated, "<eos>"))
 
 
@@ -75,8 +59,8 @@ def test_an_output_that_ends_has_a_row_for_eos_and_one_that_is_cut_off_has_none(
     assert attention.weights["cross"].shape == (1, 1, len(output), 5)
 
 
-def test_maps_have_the_weights_to_three_decimals_and_are_selected_by_layer_and_head(attention_of):
-    _, attention = attention_of("transformer")
+def test_maps_have_the_weights_to_three_decimals_and_are_selected_by_layer_and_head(subject):
+    attention = measure_attention(subject("transformer"), SOURCE, TARGET)
     found = attention.maps()
     assert [(m.layer, m.head) for m in found.maps] == [(i, j) for i in (1, 2) for j in (1, 2)]
     assert_close(torch.tensor(found.maps[2].weights), attention.weights["cross"][1, 0], atol=5.1e-4, rtol=0)
@@ -85,30 +69,39 @@ def test_maps_have_the_weights_to_three_decimals_and_are_selected_by_layer_and_h
     assert found == attention.maps("cross")
 
 
-def test_the_instrument_has_a_row_for_each_weight(subject):
+def test_the_instrument_has_a_row_for_each_weight(subject, measure):
     model = subject("transformer")
-    cls = instruments.find("attention")
-    given = cls(cls.Config(source="a b", target="b a", kind="decoder")).measure(model)
+    given = measure("attention", model, source="a b", target="b a", kind="decoder")
     assert [row["read"] for row in given[:3]] == ["1 <bos>", "2 b", "3 a"]
     assert [row["token"] for row in given[::3][:3]] == ["1 b", "2 a", "3 <eos>"]
     assert len(given) == 2 * 2 * 3 * 3
     assert given[0] == {"kind": "decoder", "map": "layer 1, head 1", "token": "1 b", "read": "1 <bos>", "weight": 1.0}
-    first = cls(cls.Config()).measure(model)
+    first = measure("attention", model)
     assert first[0]["kind"] == "cross"
     source = model.task.examples("validation")[0].source
     assert [row["read"] for row in first[: len(source)]] == [f"{i} {token}" for i, token in enumerate(source, 1)]
 
 
 @pytest.mark.parametrize(
-    ("variant", "target", "config", "facts"),
+    ("name", "variant", "settings", "facts"),
     [
-        ("transformer", ("c", "x"), {}, ["target token 'x'", "a, b, c"]),
-        ("transformer", ("c", "<pad>"), {}, ["'<pad>'"]),
-        ("cnn", ("c",) * 8, {"max_positions": 8}, ["fewer than 8 tokens", "has 8"]),
-        ("lstm-none", TARGET, {}, ["needs attention", "(LSTM) does not have"]),
+        ("attention", "transformer", {"target": "c x"}, ["target token 'x'", "a, b, c"]),
+        ("attention", "transformer", {"target": "c <pad>"}, ["'<pad>'"]),
+        ("attention", "cnn", {"target": "c " * 600}, ["the target must have fewer than", "has 600"]),
+        *((name, "lstm-none", {}, ["needs attention", "(LSTM)"]) for name in ("attention", "entropy", "head_roles")),
+        *((name, "lstm", {}, ["multi-head attention, which LSTM"]) for name in ("pruning", "head_importance")),
+        ("probe", "transformer", {}, ["labels"]),
+        ("patching", "transformer", {"source": "a b", "other": "a b c"}, ["2 and 3"]),
+        ("patching", "transformer", {"source": "a b"}, ["other is missing"]),
+        ("patching", "transformer", {"source": "a b", "other": "a d"}, ["'d'"]),
+        ("patching", "transformer", {"source": "a b", "other": "a b"}, ["the same"]),
+        *(
+            ("patching", variant, {"source": "a b", "other": "a c"}, ["model.copy_output=false"])
+            for variant in ("transformer-share_embeddings", "lstm-copy", "cnn-share_embeddings")
+        ),
     ],
 )
-def test_what_can_not_be_measured_is_refused(attention_of, variant, target, config, facts):
+def test_what_can_not_be_measured_is_refused(subject, measure, name, variant, settings, facts):
     with pytest.raises(UserError) as error:
-        attention_of(variant, target, **config)
+        measure(name, subject(variant), **settings)
     assert all(fact in str(error.value) for fact in facts)

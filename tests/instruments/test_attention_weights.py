@@ -7,7 +7,6 @@ import torch
 from torch.testing import assert_close
 
 from tfstudy.data.encoding import BOS, EOS
-from tfstudy.errors import UserError
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, recorded_weights
 from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
@@ -112,9 +111,3 @@ def test_every_architecture_with_attention_has_scores_and_entropies(subject, mea
     shares = measure("entropy", one, examples=6)
     assert {row["kind"] for row in shares} == {row["kind"] for row in rows}
     assert all(0 <= row["entropy"] <= 1 + 1e-9 for row in shares)
-
-
-def test_a_model_without_attention_is_refused(subject, measure):
-    for name in ("entropy", "head_roles"):
-        with pytest.raises(UserError, match="needs attention, which this model"):
-            measure(name, subject("lstm", attention="none"), examples=2)

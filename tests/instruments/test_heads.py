@@ -5,7 +5,6 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tfstudy.errors import UserError
 from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.head_importance import (
     attention_modules,
@@ -107,9 +106,3 @@ def test_pruning_begins_with_the_whole_model_and_its_metrics_are_those_of_decodi
     assert {row["metric"] for row in rows} == {"exact_match", "token_accuracy", "decoding speed"}
     assert next(row["value"] for row in rows if row["metric"] == "decoding speed") == 1.0
     assert all(0 <= row["value"] <= 1 for row in rows if row["metric"] != "decoding speed")
-
-
-@pytest.mark.parametrize("name", ["pruning", "head_importance"])
-def test_a_model_without_multi_head_attention_is_refused(subject, measure, name):
-    with pytest.raises(UserError, match="multi-head attention, which LSTM"):
-        measure(name, subject("lstm"), examples=2)
