@@ -100,6 +100,8 @@ def test_a_table_wider_than_the_terminal_is_continued_below_and_heads_are_folded
     assert lines[38][-1] == "x" * 20 + "     1  yyyyyyyyyy"
     assert lines[32][-4:] == ["x" * 20 + "     1", "", "name                  other", "x" * 20 + "  yyyyyyyyyy"]
     assert max(map(len, lines[10])) <= 12, "as narrow as columns can be"
+    path = Cells({"path": ["x" * 20], "settings": ["one two three " * 4]}, folded=frozenset(("path", "settings")))
+    assert "x" * 20 in render([path], (), "text", width=40), "a path that can be copied"
 
 
 def test_without_a_terminal_a_row_is_a_line(monkeypatch):

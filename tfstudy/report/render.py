@@ -217,14 +217,18 @@ def _rich_tables(cells: Cells, width: int) -> Iterator[RichTable]:
             count += 1
         shown, others = [*names, *others[:count]], others[count:]
         folded_heads = sum(spans[key][0] for key in shown) > width
+        widths = {key: spans[key][folded_heads and key not in cells.folded] for key in shown}
+        while sum(widths.values()) > width and (wide := [key for key in shown if widths[key] > spans[key][1]]):
+            widths[max(wide, key=lambda key: widths[key])] -= 1
+        whole_words = sum(widths.values()) <= width
         yield _rich_table(
-            cells, {key: None if key in cells.folded else spans[key][folded_heads] - GAP for key in shown}
+            cells, {key: own - GAP if whole_words or key not in cells.folded else None for key, own in widths.items()}
         )
         names = names if others else []
 
 
 def _rich_table(cells: Cells, widths: Mapping[str, int | None]) -> RichTable:
-    """Return a table with columns of these widths; rich folds the others."""
+    """Return a table with columns of these widths; rich folds the others within words."""
     table = RichTable(
         box=None, pad_edge=False, padding=(0, GAP, 0, 0), collapse_padding=True, show_header=not cells.headless
     )
