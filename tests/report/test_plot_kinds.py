@@ -30,9 +30,10 @@ def published(axes):
 
 
 def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_path):
-    study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
-    [condition], [axes] = rows(study), drawn(study, "split").axes
+    study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6), runs("cnn", 0.0)[0] | {"status": "diverged"})
+    condition, [axes] = next(row for row in rows(study) if row.arch == "lstm"), drawn(study, "split").axes
     assert (13.8, "white") in published(axes), "under other settings"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["lstm"], "a CNN that diverged has no result"
     assert [x for hue, _, x, _ in curves(axes) if hue == LSTM] == [[condition.mean]]
     assert intervals(axes) == [(LSTM, condition.low, condition.high)]
     assert [round(x, 6) for x, _ in axes.collections[-1].get_offsets()] == [20, 40, 60]
@@ -46,6 +47,8 @@ def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_pa
     plot = plotted(write(tmp_path, *paper, *runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")), "split")
     assert [face for _, face in published(plot.figure.axes[0])] == (["black"] if same else ["white", "white"])
     assert ("with the same settings" in plot.alt) is same
+    spreads = [x for hue, width, x, _ in curves(plot.figure.axes[0]) if (hue, width) == (BLACK, 0.7)]
+    assert spreads[0] == pytest.approx([69.2 - 8.2, 69.2 + 8.2])
 
 
 def test_trivial_systems_are_lines_through_the_rows_of_their_test_set(tmp_path):
@@ -88,6 +91,8 @@ def test_significant_comparisons_of_the_whole_study_are_filled_and_their_interva
     figure = drawn(study, "differences", tasks="scan")
     assert drawn_differences(figure) == every[6:], "q is adjusted for all comparisons, whichever are shown"
     assert {"significant (q < .05)", "open"} <= {*texts(figure)}
+    better = [hue for axes in figure.axes for hue, *_ in intervals(axes)]
+    assert better.count(COLOURS["transformer"]) == 3, "the colour is that of the condition with the higher mean"
     assert any("adjusted for 12 comparisons" in text for text in texts(figure))
 
 
@@ -137,6 +142,7 @@ def test_learning_curves_are_a_line_for_each_seed_and_one_for_the_geometric_mean
     assert axes.get_yscale() == "log"
     assert [(hue, own) for hue, width, _, own in curves(axes) if width < 1] == [(LSTM, [1, 0.01]), (LSTM, [1, 0.0001])]
     assert [(hue, own) for hue, width, _, own in curves(axes) if width > 1] == [(LSTM, [1, 0.001]), (CNN, [0.5])]
+    assert [one.get_marker() for one in axes.lines][-1] == ".", "a line of one point would not be seen"
 
 
 # errors, slices
