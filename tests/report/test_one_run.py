@@ -60,7 +60,7 @@ def edit_config(path: Path, old: str, new: str) -> None:
     (path / "config.yaml").write_text(text.replace(old, new))
 
 
-def test_a_run_that_just_finished_is_up_to_date(run, capsys):
+def test_a_run_that_just_finished_is_up_to_date_also_with_other_code_of_the_same_versions(run, capsys):
     assert tfstudy("result", run, "--changes") == 0
     path, state, verdict = capsys.readouterr().out.splitlines()
     assert (path, state) == (str(run), "  finished")
@@ -69,13 +69,12 @@ def test_a_run_that_just_finished_is_up_to_date(run, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found.keys() == {"path", "state", "verdict", "reason", "differences"}
     assert (found["verdict"], found["differences"]) == ("up to date", {})
-
-
-def test_code_that_changed_without_a_version_is_said_but_outdates_nothing(run):
     edit_record(run, lambda entry: entry.update(commit="0123456789+"))
     text = why(run)
     assert "up to date" in text
     assert ["commit", "01234567+"] in [line.split()[:2] for line in text.splitlines()]
+    (run / "events.jsonl").unlink()
+    assert "unknown: events.jsonl is damaged: it is missing" in why(run)
 
 
 def test_a_raised_version_changed_data_and_other_defaults_outdate_a_run_but_missing_data_do_not(run, monkeypatch):
@@ -108,11 +107,6 @@ def test_an_edited_config_is_damaged_and_if_the_run_has_no_result_the_key_and_bo
     edit_config(run, "dim: 9", "dmi: 9")
     assert "no longer valid" in why(run)
     assert "'model.dim'" in why(run)
-
-
-def test_without_a_record_of_its_code_nothing_is_known(run):
-    (run / "events.jsonl").unlink()
-    assert "unknown: events.jsonl is damaged: it is missing" in why(run)
 
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):

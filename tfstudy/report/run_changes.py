@@ -86,7 +86,7 @@ def _examined(opened: Run, online: bool) -> tuple[str, str, Differences]:
 
 def difference(a: Path, b: Path) -> Listing:
     """Return what differs between two runs, with the values of A and B, and the metrics that both measured."""
-    found = _differing(_facts(a), _facts(b))
+    found = _differing(flatten(read_config(a)), flatten(read_config(b))) | _differing(_code(a), _code(b))
     try:
         one, other = _percent(a), _percent(b)
         metrics, why = {name: (one[name], other[name]) for name in one if name in other}, "the runs have none in common"
@@ -102,14 +102,13 @@ def difference(a: Path, b: Path) -> Listing:
     return Listing([f"A {a}", f"B {b}", "", differing, "", table], values=lambda: {"a": str(a), "b": str(b), **values})
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """Return the settings, data, versions and machine of a run, as its last process recorded them."""
+def _code(path: Path) -> dict[str, Any]:
+    """Return the data, versions and machine of a run, as its last process recorded them."""
     last = (open_run(path).environments or [Environment()])[-1]
     machine = {name: getattr(last, name) or "-" for name in MACHINE}
     versions = {f"{name} version": one for name, one in last.code_versions.items()}
     plugins = {key: one for key, one in last.syntax_trees.items() if key.startswith("plug-in")}
-    code = {"data": last.data[:8]} | versions | {"commit": _short(last.commit)} | machine | last.versions
-    return flatten(read_config(path)) | code | plugins
+    return {"data": last.data[:8]} | versions | {"commit": _short(last.commit)} | machine | last.versions | plugins
 
 
 def _table(rows: Mapping[str, tuple[str, ...]], heads: tuple[str, ...], first: str = "") -> Cells:
