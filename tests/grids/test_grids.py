@@ -162,6 +162,8 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"seeds": f"0-{2**40}"}, "at most 1,000,000 runs"),
         ({"per": [{"if": {}}]}, "'per.if'.* per.when, per.base, per.axes, per.seeds"),
         ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
+        ({"contrasts": [[{"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),
+        ({"contrasts": [[{"arch": "lstm"}, {"arch": "stm"}]]}, "contrasts: no run of the grid has"),
         ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid needs a task"),
         ({"tiers": {"quick": 3}}, "'tiers.quick' must be a valid dictionary, but is '3'"),

@@ -133,11 +133,18 @@ def matches(point: Point, selector: Point) -> bool:
 
 
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
-    """`UserError` for a key of `exclude` or `when` that no run has."""
+    """`UserError` for a key that no run has, for a contrast that is no pair, and for one without runs."""
     keys = dict.fromkeys(["seed", *(key for point in points for key in point)])
-    for selector in (*grid["exclude"], *(part["when"] for part in grid["per"])):
+    sides = [side for pair in grid["contrasts"] for side in pair]
+    for selector in (*grid["exclude"], *(part["when"] for part in grid["per"]), *sides):
         for key in flatten(selector):
-            one_of("key", key, keys, "exclude and when")
+            one_of("key", key, keys, "exclude, when and contrasts")
+    for pair in grid["contrasts"]:
+        if len(pair) != 2 or not all(pair):
+            raise UserError(f"each of 'contrasts' must be two conditions with keys and values, but is {quoted(pair)}")
+    for side in sides:
+        if not any(matches(point, side) for point in points):
+            raise UserError(f"contrasts: no run of the grid has {quoted(side)}")
 
 
 def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:

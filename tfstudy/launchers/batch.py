@@ -88,17 +88,23 @@ def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -
     ]
 
 
-def save_plan(jobs: Sequence[Job]) -> None:
+def save_plan(jobs: Sequence[Job], contrasts: Sequence[Sequence[Tree]] = ()) -> None:
     """Write the planned runs into the study's folder, so that those that have not started are shown and can be resumed.
 
-    A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
-    can't be written.
+    A plan of the same configs is replaced: after a change of code its runs have other names. Contrasts are recorded
+    only while no run has finished. `UserError` if the folder can't be written.
     """
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
     presets = {job.name: job.options.preset for job in jobs}
-    saved = Plan(presets, {job.name: job.config for job in jobs})
+    named = [[flatten(side) for side in pair] for pair in contrasts]
+    if any(job.finished for job in jobs):
+        known = read_plan(jobs[0].study).contrasts
+        if late := sum(pair not in known for pair in named):
+            print(f"contrasts not recorded, since a run had finished before: {late}", flush=True)
+        named = known
+    saved = Plan(presets, {job.name: job.config for job in jobs}, named)
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)

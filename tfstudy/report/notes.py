@@ -1,15 +1,15 @@
 """The notes under a table: what its numbers are, how they were tested, how the runs were trained and evaluated."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.labels import Condition, preset_text
 from tfstudy.analysis.published import SIGN_NOTE
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.grids.fairness import Contender, unequal_terms
-from tfstudy.report.markup import count_range, plural, several
+from tfstudy.report.markup import count_range, ends, number, plural, q_equals, several
 from tfstudy.runs.schema import SplitScores, metric_name
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 5  # parts of a note
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
-ABOUT, WARNING, LEFT_OUT = "about", "warning", "left out"  # kinds of notes; the last two are under every table
+ABOUT, WARNING, LEFT_OUT, CONTRAST = "about", "warning", "left out", "contrast"  # kinds; ABOUT with --notes only
 
 
 class Note(NamedTuple):
@@ -58,7 +58,7 @@ def first_note(rows: "pd.DataFrame") -> str:
 
 
 def shown_notes(rows: "pd.DataFrame", notes: Sequence[Note], every: bool = False) -> list[str]:
-    """Return what a reader of a table needs first, in at most four lines, or all notes.
+    """Return what a reader of a table needs first, in at most four lines and one for each contrast, or all notes.
 
     First are what the numbers are, what is wrong with runs, which runs are left out, and the sources.
     """
@@ -66,9 +66,17 @@ def shown_notes(rows: "pd.DataFrame", notes: Sequence[Note], every: bool = False
     sign = [SIGN_NOTE] * any(not one.same_settings for one in quoted)
     if every:
         return [*sign, *(note.text for note in notes)]
-    warnings, left_out = ([note.text for note in notes if note.kind == kind] for kind in (WARNING, LEFT_OUT))
+    kinds = (CONTRAST, WARNING, LEFT_OUT)
+    named, warnings, left_out = ([note.text for note in notes if note.kind == kind] for kind in kinds)
     sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
-    return list(filter(None, [first_note(rows), *map("; ".join, (warnings, left_out, [*sign, *sources]))]))
+    return list(filter(None, [first_note(rows), *named, *map("; ".join, (warnings, left_out, [*sign, *sources]))]))
+
+
+def contrast_note(one: Mapping[str, Any]) -> Note:
+    """Return the line of a row of `summary.contrasts`."""
+    measured = f"{number(one['difference'], '+')} {ends(one['low'], one['high'], '+')}"
+    names = f"{one['first']} minus {one['second']} on {one['test_set']}"
+    return Note(CONTRAST, f"named before the runs: {names}: {measured} ({q_equals(one['q'])} among the contrasts)")
 
 
 # On the statistics, and on what was published

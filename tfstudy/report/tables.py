@@ -23,14 +23,14 @@ from tfstudy.analysis.frame import DEFAULT, Study, read_finished_runs
 from tfstudy.analysis.labels import OUTDATED, Condition
 from tfstudy.analysis.published import Quotation, beside, papers
 from tfstudy.analysis.stats import ALPHA
-from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, swapped
+from tfstudy.analysis.summary import OVER_LENGTHS, conditions, contrasts, letters, mean_of, pairs, rows_of, swapped
 from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report import markup
 from tfstudy.report.markup import MINUS, csv_text, ends, escape_latex, number, p_value, plural, short_number
-from tfstudy.report.notes import Note, shown_notes, table_notes
+from tfstudy.report.notes import Note, contrast_note, shown_notes, table_notes
 from tfstudy.report.render import Cells, Listing, Written, render
-from tfstudy.runs.find import study_folder
+from tfstudy.runs.find import read_plan, study_folder
 from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Table:
     pairs: "pd.DataFrame"  # the comparisons behind it, see `summary.pairs`
     baseline: str
     notes: Sequence[Note]  # how means, intervals and tests were computed, and what was left out
+    contrasts: Sequence[dict[str, Any]] = ()  # see `summary.contrasts`
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -99,7 +100,9 @@ class Table:
         """Return the texts for a format, and all notes or those that a reader needs first; all values for JSON."""
 
         def plain() -> dict[str, Any]:
-            return {"baseline": self.baseline or None, "rows": values(self), "notes": [own.text for own in self.notes]}
+            named = {"contrasts": self.contrasts} if self.contrasts else {}
+            rows = {"baseline": self.baseline or None, "rows": values(self)}
+            return rows | named | {"notes": [own.text for own in self.notes]}
 
         return Listing(wide(self.rows, self.baseline, format), shown_notes(self.rows, self.notes, notes), plain)
 
@@ -152,7 +155,8 @@ def build_table(study: Study, found: "pd.DataFrame", baseline: str = "") -> Tabl
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("", f"{text}examples and amount of training data"))
-    return Table(found, compared, baseline, notes)
+    named = contrasts(found, compared, read_plan(study.root).contrasts)
+    return Table(found, compared, baseline, [*(contrast_note(one) for one in named), *notes], named)
 
 
 def _numbers(rows: Sequence[Condition], groups: list[str], against: Sequence[Any]) -> dict[str, list[Any]]:
