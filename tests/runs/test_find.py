@@ -6,8 +6,8 @@ import pytest
 
 from tests.example_study import finish_run
 from tfstudy.errors import UserError
+from tfstudy.runs.files import archive_name
 from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
-from tfstudy.runs.store import archive
 
 RESULTS = Path("results")
 
@@ -107,9 +107,8 @@ def test_a_study_is_found_by_its_name_or_path_but_not_a_folder_within_it(tmp_pat
 
 def test_archived_runs_are_not_listed():
     run = started("study/scan-simple/lstm/s0-abc12345")
-    archived = archive(run)
-    assert (archived.name, (archived / "config.yaml").exists()) == ("s0-abc12345.old-1", True)
+    assert run.rename(archive_name(run)).name == "s0-abc12345.old-1"
     assert list(find_runs(RESULTS)) == []
-    (run / "config.yaml").write_text("{}")
+    run = started("study/scan-simple/lstm/s0-abc12345")
     assert list(find_runs(RESULTS)) == [run]
-    assert archive(run).name == "s0-abc12345.old-2"
+    assert archive_name(run).name == "s0-abc12345.old-2"

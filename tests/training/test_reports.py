@@ -17,7 +17,7 @@ from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tests.training.small_training import trained
 from tfstudy import tasks
 from tfstudy.experiment import api
-from tfstudy.runs.store import RunFolder
+from tfstudy.runs.store import read_result
 from tfstudy.training import loggers, progress
 from tfstudy.training.callbacks import TrainingProgress
 
@@ -66,7 +66,7 @@ def test_a_logger_gets_the_config_and_every_row_and_a_resumed_run_continues_in_t
     assert folder().name == undisturbed(command()).name, "a logger is no part of a run's identity"
     [fake] = Fake.instances
     name = "/".join(folder().parts[-3:])
-    assert fake.target == (folder() / "logs" / "fake", RunFolder(folder(), "").result.run, name, 20)
+    assert fake.target == (folder() / "logs" / "fake", read_result(folder()).run, name, 20)
     assert fake.hyperparameters["model"]["hidden"] == 16
     assert fake.metrics == [row for row in rows(folder()) if row[0] > 20]
     assert fake.ends == ["success"]
@@ -119,7 +119,7 @@ def test_tensorboard_shows_a_resumed_run_as_one():
 def test_wandb_is_offline_and_keeps_the_id_of_a_resumed_run(monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     path = logged_twice("wandb")
-    identity = RunFolder(folder(), "").result.run
+    identity = read_result(folder()).run
     parts = [item for item in (path / "wandb").iterdir() if item.name.startswith("offline-run-")]
     assert 1 <= len(parts) <= 2  # two in different seconds
     assert all(item.name.endswith(identity) for item in parts)

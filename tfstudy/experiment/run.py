@@ -28,7 +28,7 @@ from tfstudy.runs.files import utc_now, write_atomically
 from tfstudy.runs.identity import environment
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import DecodingSettings, Result, Started
-from tfstudy.runs.store import RunFolder, is_finished, open_run, run_folder, write_run
+from tfstudy.runs.store import RunFolder, is_finished, open_run, read_result, run_folder, write_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.tasks.base import overlap, warnings
 
@@ -91,7 +91,7 @@ def run(
             report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
             raise
         finish(prepared, folder, options, trained, scored, shared)
-        return Outcome(path, folder.result, True)
+        return Outcome(path, read_result(path), True)
 
 
 def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report) -> None:
@@ -148,7 +148,7 @@ def finish(
 
 
 def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> Outcome:
-    result = folder.result
+    result = read_result(folder.path)
     if result.tuning != options.tuning:
         kind = "a trial of tuning" if result.tuning else "not a trial of tuning"
         raise UserError(f"the run at {folder.path} is {kind}; use another folder of results")

@@ -245,11 +245,6 @@ class RunFolder:
         self.path, self.run = path, run
         self.checkpoints, self.metrics = path / "checkpoints", path / METRICS
 
-    @property
-    def result(self) -> Result:
-        """The result; `UserError` if there is none that can be read."""
-        return read_result(self.path)
-
     def record(self, *events: AnyEvent) -> None:
         """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
         result = check_addable(self.path)
@@ -314,10 +309,12 @@ def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool =
         try:
             path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(files.locked(path))
+            if restart and any(item.name != ".lock" for item in path.iterdir()):
+                print(f"existing run archived: {path.rename(files.archive_name(path))}")
+                path.mkdir()
+                stack.enter_context(files.locked(path))
         except OSError as error:
             raise UserError(f"can't write to {path}: {error.strerror}") from None
-        if restart and any(item.name != ".lock" for item in path.iterdir()):
-            print(f"existing run archived: {archive(path)}")
         for part in path.rglob(f".*{files.PART}"):  # of a process that was killed
             part.unlink()
         folder = RunFolder(path, identity.hash)
@@ -353,17 +350,6 @@ def check_addable(path: Path) -> Result | None:
             f"{path} was recorded by older code, and nothing is added to its record; a restart runs it again"
         )
     return result
-
-
-def archive(path: Path) -> Path:
-    """Move the content of a run folder to `<name>.old-<n>` next to it, and return that folder."""
-    archived = files.archive_name(path)
-    archived.mkdir()
-    # The result goes first and the config last: if interrupted in between, an unfinished run of this config remains.
-    for item in sorted(path.iterdir(), key=lambda item: (item.name != RESULT, item.name == CONFIG)):
-        if item.name != ".lock":
-            item.rename(archived / item.name)
-    return archived
 
 
 def add_events(path: Path, *events: AnyEvent) -> None:
