@@ -84,7 +84,7 @@ def test_q_is_p_adjusted_for_all_statements_that_were_measured_together(tmp_path
 def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_their_study(tmp_path):
     for arch, shares in (("lstm", (0.6, 0.62, 0.66)), ("cnn", (0.5, 0.55, 0.52)), ("transformer", (0.4, 0.5, 0.45))):
         values(tmp_path / "one", arch, *shares)
-    values(tmp_path / "two", "lstm", 0.1, 0.2, 0.15, name="other")
+    values(tmp_path / "two", "lstm", 0.1, 0.2, 0.15, 0.12, name="other")  # more seeds, but of another study
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0})
     lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0}, id="L2")
     statement, opposite = rows_of(judge([higher, lower], read_studies(tmp_path)))
@@ -181,13 +181,29 @@ def test_p_is_below_05_exactly_where_the_interval_excludes_the_deciding_bound(sh
     assert found["inside"] == (45 <= mean <= 55)
 
 
+def test_a_bound_at_0_or_100_is_not_tested_beside_another_one():
+    [statement] = claim({"of": {"arch": "lstm"}, "is": 3, "within": 3}).statements
+    by_seed = {"exact_match": {0: 1.0, 1: 2.0, 2: 1.5}}
+    assert of_mean(statement, SimpleNamespace(values=by_seed, wilson=None, count=1000))["bound"] == 6
+
+
+def test_a_statement_on_a_value_of_a_tag_is_judged_by_its_examples(tmp_path):
+    for seed, share in enumerate(NEAR_HALF):
+        scores = result()["splits"]["test"] | {"slices": {"length": {"3": {"n": 9, "metrics": {"exact_match": share}}}}}
+        write(tmp_path, result(seed, splits={"test": scores}, run=f"r{seed}"))
+    [one] = judged(tmp_path, {"of": {"arch": "lstm", "tag": "length", "value": "3"}, "below": 60}).statements
+    assert (one.verdict, one.mean, one.conditions[0].count) == ("supported", pytest.approx(50), 9)
+
+
 # What an instrument measured
 
 
 def measured(study, *each, arch="lstm", settings=None):
     """Save a measurement `head_roles` with these scores of heads for each run of an architecture, by seed."""
     for run, scores in zip(sorted(study.glob(f"*/{arch}/s*")), each, strict=True):
-        rows = [{"role": "next", "head": head, "score": score} for head, score in enumerate(scores, 1)]
+        rows = [
+            {"role": "next", "head": head, "metric": "bleu", "score": score} for head, score in enumerate(scores, 1)
+        ]
         digest = json.loads((run / "result.json").read_text())["run"]
         chart = Chart("line", x="head", y="score")
         save_measurement(run, Measurement.of(digest, "head_roles", 1, settings or {}, chart, rows))
@@ -199,6 +215,8 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     rows = {"arch": "lstm", "rows.role": "next"}
     found = judged(tmp_path, {"of": rows, "is": 0.9, "within": 0.1}, metric="head_roles")
     assert (found.verdict, found.statements[0].mean) == ("supported", pytest.approx(0.904)), "of the largest row"
+    part = {"of": rows | {"rows.metric": "bleu"}, "is": 90, "within": 1}
+    assert judged(tmp_path, part, metric="head_roles").statements[0].mean == pytest.approx(90.4), "in percent"
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     found = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
     assert f"lstm head=2 {MINUS} lstm head=1 on scan length: head_roles +0.800 [+0.774, +0.826]" in found.evidence

@@ -86,6 +86,15 @@ def test_only_conditions_with_the_same_corpus_and_examples_are_compared(tmp_path
     assert sorted(map(sorted, found)) == sorted(map(sorted, pairs))
 
 
+def test_a_condition_whose_runs_all_diverged_has_the_test_sets_of_the_others(tmp_path):
+    write(tmp_path, result(0, splits=dict.fromkeys(("test", "test_11_15"), result()["splits"]["test"])))
+    write(tmp_path, rival(0, 0.5, "cnn") | {"status": "diverged", "reason": "nan", "splits": {}})
+    found = [(row.arch, row.test, len(row.runs), len(row.diverged)) for row in rows(tmp_path)]
+    assert found == [
+        (arch, test, *n) for test in ("test", "test_11_15") for arch, n in (("cnn", (0, 1)), ("lstm", (1, 0)))
+    ]
+
+
 def test_test_sets_are_ordered_by_the_numbers_in_their_names(tmp_path):
     names = ["test_11_15", "names", "test_4x", "test", "test_1_5x", "test_2x"]
     split = result()["splits"]["test"]

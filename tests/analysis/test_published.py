@@ -3,6 +3,7 @@
 import csv
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,17 @@ from tests.example_records import ENVIRONMENT, edit_result, put, set_environment
 from tests.example_tables import rows
 from tfstudy import tasks
 from tfstudy.analysis.claim_files import DIVERGED, METRICS
-from tfstudy.analysis.published import AGREES, DIFFERS, NOT_RUN, OPEN, all_figures, figure_of, half_width, judge_figure
+from tfstudy.analysis.published import (
+    AGREES,
+    DIFFERS,
+    NOT_RUN,
+    OPEN,
+    all_figures,
+    beside,
+    figure_of,
+    half_width,
+    judge_figure,
+)
 from tfstudy.analysis.published import papers as bibliography
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
@@ -126,6 +137,15 @@ def test_runs_of_another_preset_or_of_one_changed_setting_neither_agree_nor_diff
     edit_result(next(study.glob("*/*/s2-lstm-lake-2018-length-[0-9]")), status="diverged", reason="nan", splits={})
     found = judged(study)
     assert (found.verdict, found.reason[:10]) == (OPEN, "1 diverged")
+
+
+def test_a_maximum_over_settings_is_beside_no_condition():
+    maxima = [figure for figure in FIGURES if figure.value_kind == "max" and figure.test]
+    for figure in maxima:
+        names = {key: getattr(figure, key) for key in ("task", "split", "test")} | {"arch": figure.family}
+        condition = SimpleNamespace(**names, tag="", preset="default", corpus="", config={}, changed={})
+        assert all(one.figure.value_kind != "max" for one in beside(condition, figure.metric))
+    assert maxima
 
 
 # The verdict

@@ -84,9 +84,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def compares(self) -> bool:
         """Whether it says which of two conditions is higher, as the table of their study does."""
         shared = ("task", "split", "corpus", "test", *AMOUNT)
-        comparable = all(self.of.get(key) == self.minus.get(key) for key in shared)
-        in_a_table = comparable and not self.of.get("tag") and self.metric in ("exact_match", "bleu")
-        return bool(self.minus) and in_a_table and 0.0 in (self.above, self.below)
+        comparable = self.minus and all(self.of.get(key) == self.minus.get(key) for key in shared)
+        return bool(comparable) and self.metric in ("exact_match", "bleu") and 0.0 in (self.above, self.below)
 
     @property
     def bounds(self) -> Bounds:

@@ -238,7 +238,7 @@ def select_conditions(
     decides. Of several it is the one that is closest to its preset, then the one with most seeds.
     """
     members = [
-        [(one, distance(one, side), _shared_settings(one, statement)) for one in matching(known, side)]
+        [(one, distance(one), _shared_settings(one, statement)) for one in matching(known, side)]
         for side in (statement.of, statement.minus)
         if side
     ]

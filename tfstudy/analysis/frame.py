@@ -17,7 +17,7 @@ from tfstudy.config.trees import flat_yaml, flatten
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
-from tfstudy.runs.schema import AnyEvent, Environment, Result, Slice, SplitScores
+from tfstudy.runs.schema import Result, Slice, SplitScores
 from tfstudy.runs.store import Run, open_run
 from tfstudy.runs.studyfile import packed_runs
 
@@ -31,18 +31,10 @@ DEFAULT = "default"  # the preset of a task and architecture
 LeftOut = tuple[Path, str]  # a run's folder and the reason
 
 
-class RunRecord(NamedTuple):
-    """A run with a result, and its folder."""
+class RunRecord(Run):
+    """A run with a result."""
 
-    path: Path
     result: Result
-    events: tuple[AnyEvent, ...]
-    text: bytes  # of its config
-
-    @property
-    def environments(self) -> list[Environment]:
-        """The environment of each process that worked on it, first to last."""
-        return Run(self.path, events=self.events).environments
 
     @property
     def finished(self) -> bool:
@@ -50,9 +42,9 @@ class RunRecord(NamedTuple):
         return self.result.status == "finished"
 
     @property
-    def config(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """Its config with dotted keys such as `model.dim`; empty if it is unreadable."""
-        return _config(self.text)
+        return _settings(self.config)
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -60,19 +52,14 @@ class RunRecord(NamedTuple):
 
         A config that is older than a key lacks it, so that only these settings can be compared with newer runs.
         """
-        settings, config = self.environments[-1].settings if self.environments else {}, self.config
-        recorded = flatten(settings) if settings else config
-        return {key: value for key, value in config.items() if key in recorded}
+        recorded = flatten(self.environments[-1].settings) if self.environments else {}
+        return {key: value for key, value in self.settings.items() if not recorded or key in recorded}
 
     @property
     def study(self) -> str:
         """The folder of its study, which may be the folder of results itself."""
         path = self.path if len(self.path.parents) > 2 else self.path.absolute()
         return str(path.parents[2])
-
-    def test_reads(self) -> dict[str, int]:
-        """Return how often each test set was evaluated with this run's weights."""
-        return Run(self.path, events=self.events).test_reads
 
     def outdated(self) -> list[str]:
         """Return why the run is outdated, such as `training version 1, now 2`; empty if it is not."""
@@ -103,8 +90,8 @@ class Study(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _config(text: bytes) -> dict[str, Any]:
-    return flat_yaml(text)
+def _settings(config: bytes) -> dict[str, Any]:
+    return flat_yaml(config)
 
 
 def read_study(root: Path) -> Study:
@@ -119,7 +106,7 @@ def read_study(root: Path) -> Study:
             left_out.append((path, str(run.broken or UNFINISHED)))
         elif run.result.smoke or run.result.tuning:
             left_out.append((path, SMOKE if run.result.smoke else TRIAL))
-        elif not (record := RunRecord(path, run.result, run.events, run.config)).config:
+        elif not (record := RunRecord(*run)).settings:
             left_out.append((path, "config.yaml is unreadable"))
         else:
             by_seed.setdefault((run.result.experiment, run.result.seed), []).append(record)
@@ -218,7 +205,7 @@ def results(
                 "n": scores.n, **metrics_of(scores), "low": low, "high": high, "parameters": r.parameters,
                 "train_seconds": r.train_seconds, "checkpoint": r.checkpoint, "device": r.device,
             })  # fmt: skip
-            settings.append({key: value for key, value in run.config.items() if "." in key})
+            settings.append({key: value for key, value in run.settings.items() if "." in key})
     frame = pd.concat([as_frame(rows), as_frame(settings)], axis=1)
     frame.attrs["left_out"] = {str(path): reason for path, reason in found.left_out}
     return frame

@@ -5,7 +5,7 @@ experiments of a study that have the same names (`distinguishing`), or with thei
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +94,10 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
         return {hash_: {} for hash_ in experiments}
     changed = [{key: value for key, value in run.changed.items() if key != "data.root"} for run in experiments.values()]
     # in the order of the configs, which have all keys
-    order = dict.fromkeys(key for run in experiments.values() for key in run.config)
+    order = dict.fromkeys(key for run in experiments.values() for key in run.settings)
     differing = set(varying(changed, fewest=False))
     out = {
-        hash_: {key: run.config[key] for key in order if key in differing and (key in own or run.config.get(key))}
+        hash_: {key: run.settings[key] for key in order if key in differing and (key in own or run.settings.get(key))}
         for (hash_, run), own in zip(experiments.items(), changed, strict=True)
     }
     for key in (OUTDATED, "experiment"):
@@ -123,14 +123,11 @@ def differing(condition: Condition) -> set[str]:
     return {key for key in (*keys, *(c.changed.keys() - expected)) if "." in key} - IMPLIED
 
 
-def distance(condition: Condition, named: Collection[str] = ()) -> tuple[Any, ...]:
-    """Return a key that is smallest for the condition closest to its preset, then current, then with most seeds.
-
-    `named` are settings that may differ from the preset.
-    """
+def distance(condition: Condition) -> tuple[Any, ...]:
+    """Return a key that is smallest for the condition closest to its preset, then current, then with most seeds."""
     runs = [*condition.runs, *condition.diverged]
     outdated = any(run.outdated() for run in runs[:1])  # the runs of a condition share their versions
-    return len(differing(condition).difference(named)), outdated, -len(runs), condition.label
+    return len(differing(condition)), outdated, -len(runs), condition.label
 
 
 def preset_text(condition: Condition) -> str:

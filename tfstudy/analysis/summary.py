@@ -1,16 +1,16 @@
 """Conditions and how they compare, as frames.
 
 A condition is all runs with the same configuration except the seed, evaluated on one test set: one row of a table.
-Every two conditions on the same examples,
-with the same amount of training data, are compared over seeds. All comparisons of a study are one family of tests, so
-that its tables, figures and report, and the claims that compare two of its conditions, show the same q and interval.
+Every two conditions on the same examples, with the same amount of training data, are compared over seeds. All
+comparisons of a study are one family of tests, so that its tables, figures and report, and the claims that compare two
+of its conditions, show the same q and interval.
 """
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels, stats
@@ -80,29 +80,18 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
             if scores.role == "test"
             for value in (scores.slices.get(by, {}) if by else [""])
         }
+        of_runs = {
+            "settings": settings[hash_], "experiment": hash_, "runs": finished, "diverged": diverged,
+            "study": (finished or diverged)[0].study, "config": first.settings, "changed": first.changed,
+            "parameters": finished[0].result.parameters if finished else 0,
+            "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
+        }  # fmt: skip
+        lost = {run.result.seed: 100.0 * (not run.finished) for run in (*finished, *diverged)}
         for test, value in places or ({} if by else {("test", ""): None}):
-            whole = {run.result.seed: run.result.splits.get(test) for run in finished}
-            parts = {seed: one.slices.get(by, {}).get(value) if by else one for seed, one in whole.items() if one}
-            by_seed = {seed: part for seed, part in parts.items() if part and part.n}
-            metrics = {seed: metrics_of(part) for seed, part in by_seed.items()}
-            lengths = [run.result.lengths for run in finished if run.result.lengths and test == "test" and not by]
-            several = len(digests.get((r.task, r.split, r.corpus, test), ())) > 1
-            row = names[hash_] | {
-                "test": test, "examples": next((one.examples for one in whole.values() if one and one.examples), "")
-                if several else "",
-                "tag": by, "value": value, "settings": settings[hash_], "experiment": hash_, "runs": finished,
-                "diverged": diverged, "study": (finished or diverged)[0].study, "config": first.config,
-                "changed": first.changed, "parameters": finished[0].result.parameters if finished else 0,
-                "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
-                "L90": length_threshold(lengths, "L90"), "L50": length_threshold(lengths, "L50"),
-                "count": max((part.n for part in by_seed.values()), default=0),
-                "counts": {part.n for part in by_seed.values()},
-                "wilson": next((part.exact_match_interval for part in by_seed.values()), None),
-                "values": {
-                    name: {seed: 100 * own[name] for seed, own in metrics.items() if name in own}
-                    for name in dict.fromkeys(name for own in metrics.values() for name in own)
-                } | {DIVERGED: {run.result.seed: 100.0 * (not run.finished) for run in (*finished, *diverged)}},
-            }  # fmt: skip
+            row = names[hash_] | of_runs | _measured(finished, test, by, value)
+            row["values"] |= {DIVERGED: lost}
+            if len(digests.get((r.task, r.split, r.corpus, test), ())) < 2:
+                row["examples"] = ""
             rows.append(row | _labels(row))
     rows.sort(key=sort_key)
     main = main_metrics(rows, metric)
@@ -117,6 +106,26 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
 def rows_of(frame: "pd.DataFrame") -> list[Any]:
     """Return the rows of a frame, with its columns as attributes and the label of the index as `Index`."""
     return list(frame.itertuples())
+
+
+def _measured(runs: Sequence[RunRecord], test: str, by: str, value: str) -> dict[str, Any]:
+    """Return what finished runs measured on a test set, or on its examples with a value of the tag `by`."""
+    whole = {run.result.seed: scores for run in runs if (scores := run.result.splits.get(test))}
+    parts = {seed: one.slices.get(by, {}).get(value) if by else one for seed, one in whole.items()}
+    known = {seed: part for seed, part in parts.items() if part and part.n}
+    metrics = {seed: metrics_of(part) for seed, part in known.items()}
+    lengths = [run.result.lengths for run in runs if run.result.lengths and test == "test" and not by]
+    counts = {part.n for part in known.values()}
+    return {
+        "test": test, "tag": by, "value": value, "count": max(counts, default=0), "counts": counts,
+        "examples": next((one.examples for one in whole.values() if one.examples), ""),
+        "wilson": next((part.exact_match_interval for part in known.values()), None),
+        "L90": length_threshold(lengths, "L90"), "L50": length_threshold(lengths, "L50"),
+        "values": {
+            name: {seed: 100 * own[name] for seed, own in metrics.items() if name in own}
+            for name in dict.fromkeys(name for own in metrics.values() for name in own)
+        },
+    }  # fmt: skip
 
 
 def _labels(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,15 +190,15 @@ def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[flo
     examples). Other metrics of a single seed have none: its ends are nan.
     """
     found = stats.interval(list(each_seed.values()))
-    if len(set(each_seed.values())) == 1 and metric == "exact_match" and wilson and wilson[0] == wilson[0]:
+    if len(set(each_seed.values())) == 1 and metric == "exact_match" and wilson:
         return found._replace(low=100 * wilson[0], high=100 * wilson[1], method="Wilson")
     return stats.clipped(found)
 
 
 def mean_of(condition: Condition, metric: str) -> float:
     """Return the mean of any metric in percent; nan if it was not measured."""
-    values = list(condition.values.get(metric, {}).values())
-    return math.fsum(values) / len(values) if values else math.nan
+    values = condition.values.get(metric, {}).values()
+    return fmean(values) if values else math.nan
 
 
 def test_set_labels(rows: Iterable[Condition]) -> dict[tuple[str, ...], str]:

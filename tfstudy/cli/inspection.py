@@ -184,10 +184,7 @@ def measure(
         measured, notes = measure_runs(paths, instrument, settings, save, online)
     for note in notes:
         print(note, file=sys.stderr)
-    runs = [open_run(path) for path, _, _ in measured]
-    records = [
-        RunRecord(run.path, result, run.events, run.config) for run, (_, result, _) in zip(runs, measured, strict=True)
-    ]
+    records = [RunRecord(*open_run(path)._replace(result=result)) for path, result, _ in measured]
     conditions = by_condition(zip(records, [record for *_, record in measured], strict=True))
     if out:
         from tfstudy.report.plots.instruments import measurement

@@ -124,7 +124,7 @@ def _sources(table: "pd.DataFrame") -> list[str]:
 def _training(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note]:
     """Return how the runs were trained and evaluated."""
     results, finished = [run.result for run in runs], [run for run in runs if run.finished]
-    reads = [count for run in finished for count in run.test_reads().values()]
+    reads = [count for run in finished for count in run.test_reads.values()]
     read_note = "each test set was evaluated once per run" if reads else "number of test evaluations unknown"
     if repeated := sum(count > 1 for count in reads):
         read_note = (
