@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from tfstudy.errors import UserError
+from tfstudy.errors import UserError, quoted
 from tfstudy.tasks.base import Example, TaskConfig, Tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.reading import read_pairs
@@ -31,6 +31,7 @@ CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
 LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}
 MAX_LONGER = 1_000  # pairs in each of these splits
 MAX_SUBWORDS = 256  # of a train source or target: one much longer pair would set the cost of a batch
+MAX_EVALUATED = 32 * MAX_SUBWORDS  # of a held-out sentence
 SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000), (10**8, 8_000))  # most pairs, and the number of subwords
 PRESETS = ((40_000, "small"), (200_000, "medium"))  # the most target tokens in train that each is meant for
 CHINESE = ("zh", "zho", "cmn", "yue")  # codes; sacreBLEU has a tokenizer of its own for it
@@ -84,12 +85,8 @@ class Pair(NamedTuple):
     tags: Mapping[str, Any]
 
 
-class Text(NamedTuple):
-    """The pairs of all splits as text, and notes on them for the record."""
-
-    train: list[Pair]  # all candidates; prefixes are nested subsets
-    held_out: dict[str, list[Pair]]
-    notes: dict[str, Any]
+# All pairs to train on, of which prefixes are nested subsets; the held-out splits; notes for the record
+Text = tuple[list[Pair], dict[str, list[Pair]], dict[str, Any]]
 
 
 class Translation(CorpusTask):
@@ -106,20 +103,27 @@ class Translation(CorpusTask):
     def __init__(self, config: TranslationConfig) -> None:
         self.check_config(config)
         self.config = config
-        text = from_corpus(config) if config.split == "corpus" else embedded(config)
-        train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
+        every, held_out, notes = from_corpus(config) if config.split == "corpus" else embedded(config)
+        train = every[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
         size = config.subword_vocab_size  # with few pairs, most of many subwords would be rare
         if size < 0:
             size = next(size for limit, size in SIZES if len(train) <= limit)
         self._subwords = learn([*(pair.source for pair in train), *(pair.target for pair in train)], size)
-        self._bleu_tokenizer = bleu_tokenizer(config.target_language, text.train)
+        self._bleu_tokenizer = bleu_tokenizer(config.target_language, every)
         encoded = [e for e in self._encode(train) if max(len(e.source), len(e.target)) <= MAX_SUBWORDS]
         if not encoded:
             raise UserError(f"no train pair is left: all have more than {MAX_SUBWORDS} subwords on a side")
-        self._examples = {"train": encoded} | {split: self._encode(own) for split, own in text.held_out.items()}
+        self._examples = {"train": encoded} | {split: self._encode(own) for split, own in held_out.items()}
+        for split in held_out:  # none is left out silently
+            longest = max((side for e in self._examples[split] for side in e[:2]), key=len)
+            if len(longest) > MAX_EVALUATED:
+                raise UserError(
+                    f"{split}: at most {MAX_EVALUATED:,} subwords can be translated, but a sentence has "
+                    f"{len(longest):,}: {quoted(self.text(longest))}; split or remove it"
+                )
         self._vocabulary = {*self._subwords.pieces}, {*self._subwords.pieces}
-        self._unused = text.notes.get("unused", {})
-        self._notes = text.notes | {"left_out": text.notes["left_out"] | {"subwords": len(train) - len(encoded)}}
+        self._unused = notes.get("unused", {})
+        self._notes = notes | {"left_out": notes["left_out"] | {"subwords": len(train) - len(encoded)}}
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
@@ -229,7 +233,7 @@ def embedded(config: TranslationConfig) -> Text:
     if len(train) < number:
         raise UserError(f"data.max_train_length={limit} leaves {len(train):,} of {number:,} train pairs")
     longer = drawn("test", range(EVAL_PAIRS["test"], 6 * EVAL_PAIRS["test"])) if limit else ()
-    return Text(train, split_by_length(held_out, limit, longer, train), {"left_out": left_out})
+    return train, split_by_length(held_out, limit, longer, train), {"left_out": left_out}
 
 
 def from_corpus(config: TranslationConfig) -> Text:
@@ -261,7 +265,7 @@ def from_corpus(config: TranslationConfig) -> Text:
         reasons = listed(left_out) or "none"
         raise UserError(f"{len(kept):,} of {number:,} train pairs are left, too few{needed} (left out: {reasons})")
     notes = {"commit": commit, "faults": counts, "first_fault": first, "left_out": left_out, "unused": unused}
-    return Text(kept, split_by_length(pairs, config.max_train_length, longer, kept), notes)
+    return kept, split_by_length(pairs, config.max_train_length, longer, kept), notes
 
 
 def faults(pairs: Iterable[Pair]) -> Iterator[str]:

@@ -144,8 +144,13 @@ def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path, monkey
     assert task.remarks()[0] == "train has 2 target tokens, for which --preset small is meant"
     monkeypatch.setattr(task_module, "PRESETS", ((1, "small"), (2, "medium")))
     assert "--preset medium" in task.remarks()[0]
-    with pytest.raises(UserError, match=r"no train pair is left: all have more than 6 subwords"):
-        translation(columns(tmp_path, train=[("a" * 9, "b")], test=[("a", "c")]), subword_vocab_size=256)
+    monkeypatch.setattr(task_module, "MAX_EVALUATED", 96)
+    for train, test, message in (
+        ("a" * 9, "c", r"no train pair is left: all have more than 6 subwords"),
+        ("a", "a" * 200, r"^test: at most 96 subwords can be translated, but a sentence has 201: 'aaa"),
+    ):
+        with pytest.raises(UserError, match=message):
+            translation(columns(tmp_path, train=[(train, "b")], test=[(test, "c")]), subword_vocab_size=256)
 
 
 def test_a_corpus_has_tests_of_length_that_do_not_depend_on_the_subset(root):
