@@ -17,7 +17,6 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import listing
-from tfstudy.report.markup import MINUS
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
 
@@ -219,7 +218,8 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     assert judged(tmp_path, part, metric="head_roles").statements[0].mean == pytest.approx(90.4), "in percent"
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     found = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
-    assert f"lstm head=2 {MINUS} lstm head=1 on scan length: head_roles +0.800 [+0.774, +0.826]" in found.evidence
+    said = "on scan length, head_roles: the LSTM (head=2) is 0.800 [0.774, 0.826] above the LSTM (head=1), claimed"
+    assert said in found.evidence
 
 
 def test_measurements_that_are_missing_or_can_not_be_used_decide_nothing_and_the_reason_says_why(tmp_path):

@@ -12,7 +12,6 @@ from tests.example_tables import text_of
 from tfstudy.analysis import claims
 from tfstudy.analysis.frame import read_finished_runs, read_study
 from tfstudy.report.claims import COLOURS, claim_texts, listing, markdown, study_claims
-from tfstudy.report.markup import MINUS
 
 LSTM, CNN, NONE = ({"arch": arch} for arch in ("lstm", "cnn", "transformer"))
 
@@ -31,8 +30,8 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     assert re.search(r"\n- L23: tested by tests/models/\S+\.py::", out)
     assert "\n- P14: run `tfstudy grid pcfg`" in out
     assert "| L3 | 1 supported, 1 refuted, 1 open | On the length split" in out
-    line = r"\n- transformer on scan length: 0\.1 \[.*\], claimed 15\.8 ± 5: refuted \(n=5, q<.001\)\n"
-    assert re.search(rf"\n## L3\n\n- lstm .*{line}", out)
+    line = r"\n  - the Transformer scores 0\.1 \[.*\], claimed 15\.8 ± 5: refuted \(n=5, q<.001\)\n"
+    assert re.search(rf"\n## L3\n\n- on scan length:\n  - the LSTM .*{line}", out)
     assert tfstudy("claims", "L3", "L1", "--results", str(study), "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)["claims"]
     assert [one["id"] for one in found] == ["L3", "L1"]
@@ -48,21 +47,24 @@ def test_the_evidence_is_the_first_statement_of_the_most_frequent_verdict_among_
         ([open_, true], "above 20: supported"), ([true, false], "above 80: refuted"),
     ):  # fmt: skip
         evidence = judged(study, *parts).evidence
-        assert evidence.startswith("lstm on scan length: 50.0 [49.")
+        assert evidence.startswith("on scan length: the LSTM scores 50.0 [49.")
         assert evidence.endswith(f"claimed {end} (n=5, q<.001)")
     assert "claimed above 50: open" in judged(study, open_).evidence
     assert judged(study, {"of": NONE, "above": 0}).evidence == "run `tfstudy grid scan`"
 
 
-def test_the_line_of_a_difference_names_what_both_share_once(study):
+def test_the_sentence_of_a_difference_names_what_both_share_once_and_a_fall_by_its_size(study):
     found = judged(study, {"of": LSTM, "minus": CNN, "above": 0}).evidence
-    assert found.startswith(f"lstm {MINUS} cnn on scan length: +39.4 [+38.")
+    assert found.startswith("on scan length: the LSTM is 39.4 [38.")
+    assert "] above the CNN, claimed higher: supported (n=5, q" in found
+    found = judged(study, {"of": CNN, "minus": LSTM, "above": 10}).evidence
+    assert re.search(r": the CNN is 39\.4 \[38.*, 40.*\] below the LSTM, claimed a difference above 10: refuted", found)
     for name, dim in (("a", 64), ("b", 32)):
         for folder in values(study, "lstm", *NEAR_HALF, name=name).glob(f"*/*/s*-{name}*"):
             put(folder, "config.yaml", json.dumps({"model": {"dim": dim, "heads": 2}}))
     sides = [LSTM | {"model.dim": dim, "model.heads": 2} for dim in (64, 32)]
     found = judged(study, {"of": sides[0], "minus": sides[1], "above": 0}).evidence
-    assert found.startswith(f"lstm dim=64 {MINUS} lstm dim=32 on scan length, heads=2: +0.0 [")
+    assert found.startswith("on scan length, heads=2: the LSTM (dim=64) is 0.0 [")
 
 
 def test_a_claim_has_a_section_with_each_statement_that_was_measured(study):
@@ -70,7 +72,7 @@ def test_a_claim_has_a_section_with_each_statement_that_was_measured(study):
     found = claim_texts([claim(*parts), claim(parts[2], id="L2")], [read_study(study)])
     text = markdown([*found.values()], ["a note"])
     first, second = text.split("\n## ")[1:3]
-    assert len(re.findall("^- ", first, re.MULTILINE)) == 3
+    assert len(re.findall("^ *- the", first, re.MULTILINE)) == 2
     assert first.endswith("\n- 1 statement not run\n")
     assert second == "Not measured\n\n- L2: run `tfstudy grid scan`\n"
     assert text.endswith("\n- a note\n")
@@ -83,7 +85,7 @@ def test_a_terminal_shows_verdict_and_evidence_and_with_details_each_statement(s
     assert (lines[1].strip(), lines[-1]) == (found.evidence, "- a note")
     assert COLOURS.keys() == set(claims.VERDICTS)
     text = " ".join(text_of(listing([found], [], details=True)).split())
-    assert "2 transformer on scan length, claimed 12.1 ± 5: not run" in text
+    assert "2 on scan length: the Transformer, claimed 12.1 ± 5: not run" in text
 
 
 def test_claims_that_a_study_has_runs_for_are_judged_in_its_report(tmp_path):

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +26,7 @@ from tfstudy.analysis.summary import rows_of
 from tfstudy.config.trees import short_key
 from tfstudy.errors import one_of
 from tfstudy.performance.record import read_records
-from tfstudy.report.markup import MINUS, markdown_list, markdown_table, number, plural, q_equals, significant
+from tfstudy.report.markup import markdown_list, markdown_table, number, plural, q_equals, significant
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.find import PERFORMANCE
 
@@ -36,6 +37,7 @@ PROTOCOL = (
     "numbers are means over n seeds, of exact match in percent unless another metric is named, with 95 % intervals; a "
     "verdict holds for the settings and data of these runs, which `--format json` names",
 )
+NETWORKS = {"lstm": "LSTM", "cnn": "CNN", "transformer": "Transformer", "mingru": "minGRU"}  # in sentences
 COLOURS = {SUPPORTED: "green", REFUTED: "red", OPEN: "yellow", NOT_RUN: "dim"}
 Judged = Any  # a row of `analysis.claims.judge`
 
@@ -90,25 +92,43 @@ def _evidence(claim: Claim, statements: Sequence[Judged]) -> str:
 
 
 def line(judged: Judged) -> str:
-    """Return a statement: `lstm on scan length: 14.1 [13.1, 15.1], claimed 18.2 ± 5: open (n=5, q=.082)`."""
+    """Return a statement as a sentence: `on scan length: the LSTM scores 14.1 [13.1, 15.1], claimed 18.2 ± 5: open`."""
+    place, said = sentence(judged)
+    return f"on {place}: {said}"
+
+
+def sentence(judged: Judged) -> tuple[str, str]:
+    """Return the examples or the work that a statement is about, and what was measured beside what is claimed."""
     one: Statement = judged.statement
     sides = [side for side in (one.of, one.minus or one.over) if side]
     words = [_words(side) for side in sides]
     shared = [word for word in words[0] if word in words[-1]]
-    names = [
-        " ".join([s["arch"], *(word for word in w if word not in shared)]) for s, w in zip(sides, words, strict=True)
-    ]
-    about = f"{(' / ' if one.over else f' {MINUS} ').join(names)} on {', '.join(shared)}"
-    claimed = f"{'published' if one.published else 'claimed'} {one.claimed}: {judged.verdict}"
-    if math.isnan(judged.mean):
-        return f"{about}, {claimed}" + f" ({judged.reason})" * bool(judged.reason)
+    names = []
+    for side, own in zip(sides, words, strict=True):
+        others = ", ".join(word for word in own if word not in shared)
+        names.append(f"the {NETWORKS.get(side['arch'], side['arch'])}" + f" ({others})" * bool(others))
     write = significant if one.instrument or one.over else number
-    mean, *ends = (write(value, "+" * bool(one.minus)) for value in (judged.mean, judged.low, judged.high))
-    interval = f" [{', '.join(ends)}]" * (all(ends) and judged.interval != EXACT)
-    metric = "" if one.over or one.metric == "exact_match" else f"{METRICS.get(one.metric, one.metric)} "
+    size, low, high = judged.mean, judged.low, judged.high
+    if falls := one.minus is not None and size < 0:  # a difference is said by its size
+        size, low, high = -size, -high, -low
+    interval = f" [{write(low)}, {write(high)}]" * (low == low and judged.interval != EXACT)
+    metric = "" if one.metric == "exact_match" or one.instrument else f" {METRICS[one.metric]}"
+    claimed = one.claimed
+    if math.isnan(size):
+        said = " and ".join(names)
+    elif one.over:
+        said = f"{names[0]} has {write(size)}{interval} times that of {names[1]}"
+    elif one.minus:
+        said = f"{names[0]} is {write(size)}{metric}{interval} {'below' if falls else 'above'} {names[1]}"
+        zero = 0.0 in (one.above, one.below)
+        claimed = ("higher" if one.below is None else "lower") if zero else f"{'a difference ' * falls}{claimed}"
+    else:
+        said = f"{names[0]} {'has' if metric or one.instrument else 'scores'} {write(size)}{metric}{interval}"
     n, q = f"n={judged.n}" * (judged.interval != EXACT), q_equals(judged.q) if judged.q == judged.q else ""
-    why = ", ".join(filter(None, [n, q.replace(" ", ""), judged.reason]))
-    return f"{about}: {metric}{mean}{interval}, {claimed}" + f" ({why})" * bool(why)
+    why = ", ".join(filter(None, [n * (size == size), q.replace(" ", ""), judged.reason]))
+    verdict = f"{'published' if one.published else 'claimed'} {claimed}: {judged.verdict}" + f" ({why})" * bool(why)
+    place = [shared[0], *[one.instrument] * bool(one.instrument), *shared[1:]]
+    return ", ".join(place), f"{said}, {verdict}"
 
 
 def _words(selector: Selector) -> list[str]:
@@ -132,18 +152,32 @@ def markdown(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> str:
     source = Counter(one.claim.source for one in claims).most_common(1)[0][0]
     blocks, others = [markdown_table(("id", "verdict", "claim"), rows), f"Unless named, the source is {source}."], []
     for one in claims:
-        lines = [line(row) for row in one.statements if row.verdict != NOT_RUN]
-        if not lines:
+        if all(row.verdict == NOT_RUN for row in one.statements):
             others.append(f"{one.claim.id}: {one.evidence}")
             continue
-        if missing := len(one.statements) - len(lines):
-            lines.append(f"{plural(missing, 'statement')} not run")
         about = [f"Source: {one.claim.source}."] * (one.claim.source != source) + [one.claim.note] * bool(
             one.claim.note
         )
-        blocks += [f"## {one.claim.id}", *[" ".join(about)] * bool(about), markdown_list(lines)]
+        blocks += [f"## {one.claim.id}", *[" ".join(about)] * bool(about), _statements(one)]
     blocks += ["## Not measured", markdown_list(others)] * bool(others)
     return "\n\n".join([*blocks, "## How claims are judged", markdown_list([*PROTOCOL, *notes])]) + "\n"
+
+
+def _statements(one: ClaimText) -> str:
+    """Return the statements of a claim that were measured, by what they are about, and how many were not."""
+    places: dict[str, list[str]] = {}
+    for row in one.statements:
+        if row.verdict != NOT_RUN:
+            place, said = sentence(row)
+            places.setdefault(place, []).append(said)
+    lines = []
+    for place, said_of_it in places.items():
+        if len(said_of_it) == 1:
+            lines.append(markdown_list([f"on {place}: {said_of_it[0]}"]))
+        else:
+            lines += [markdown_list([f"on {place}:"]), indent(markdown_list(said_of_it), "  ")]
+    missing = sum(row.verdict == NOT_RUN for row in one.statements)
+    return "\n".join(lines + [f"- {plural(missing, 'statement')} not run"] * bool(missing))
 
 
 def values(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> dict[str, Any]:
