@@ -110,7 +110,12 @@ def config(seed=0, arch="lstm", **train) -> dict:
     return {"task": "scan", "arch": arch, "seed": seed, "data": {"split": "length"}, "train": train}
 
 
-WORDS = ["train.batch_size=8, steps=1", "train.batch_size=default, steps=2", "train.batch_size=default, steps=1"]
+WORDS = [
+    "train.batch_size=8, steps=1",
+    "train.batch_size=4, steps=2",
+    "train.batch_size=default, steps=1",
+    "train.batch_size=8, steps=2",
+]
 SIZES = [(64, 128, 5, 1), (64, 128, 6, 2), (16, 32, 5, 1), (32, 64, 5, 3)]
 
 
@@ -119,7 +124,7 @@ SIZES = [(64, 128, 5, 1), (64, 128, 6, 2), (16, 32, 5, 1), (32, 64, 5, 3)]
     [
         ([config(steps=5, learning_rate=x) for x in (0.1, 0.2)], ["learning_rate=0.1", "learning_rate=0.2"]),
         ([config(0), config(1), config(0, "cnn", steps=3)], [""] * 3),
-        ([config(batch_size=8, steps=1), config(steps=2), config(steps=1)], WORDS),
+        ([config(batch_size=n, steps=k) if n else config(steps=k) for n, k in ((8, 1), (4, 2), (0, 1), (8, 2))], WORDS),
         (
             [config(dim=dim, feedforward=wide, steps=n, patience=k) for dim, wide, n, k in SIZES],
             ["dim=64, patience=1", "dim=64, patience=2", "dim=16, patience=1", "dim=32, patience=3"],

@@ -70,9 +70,11 @@ def of_configs(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         groups.setdefault(str([config.get(key) for key in ("task", "data.split", "arch")]), []).append(number)
     texts = [""] * len(flat)
     for members in groups.values():
-        keys = varying([flat[number] for number in members])
-        for number in members:
-            texts[number] = text({key: flat[number].get(key, MISSING) for key in keys}, ", ", most=MAX_LISTED)
+        own = [flat[number] for number in members]
+        # what a run of older code lacks has its default there: it says something where it differs among the others
+        keys = [key for key in varying(own) if len({str(one[key]) for one in own if key in one}) > 1]
+        for number, one in zip(members, own, strict=True):
+            texts[number] = text({key: one.get(key, MISSING) for key in keys}, ", ", most=MAX_LISTED)
     return texts
 
 
