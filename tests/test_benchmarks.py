@@ -25,15 +25,17 @@ def test_every_benchmark_can_be_imported():
     assert [path for path in SCRIPTS if not module_of(path).__doc__] == []
 
 
-def test_a_part_of_the_gpu_benchmark_that_is_cut_short_keeps_what_it_measured(tmp_path):
+def test_a_part_of_the_gpu_benchmark_that_is_cut_short_keeps_what_it_measured(tmp_path, monkeypatch):
     gpu, log = module_of(ROOT / "benchmarks" / "gpu.py"), tmp_path / "gpu.log"
     script = "import time; print('  eager   200   1.00', flush=True); time.sleep(60)"
-    done = [gpu.run(gpu.Part("training", (sys.executable, "-c", script), 0), log, 2.0)]
-    done.append(gpu.run(gpu.Part("smoke", (sys.executable, "-c", "print('4 passed')"), 0), log, 20.0))
+    scripts = {"training": script, "tests": "print('4 passed')"}
+    monkeypatch.setattr(gpu, "command", lambda part, dry: (sys.executable, "-c", scripts[part]))
+    done = [gpu.run("training", True, log, 2.0), gpu.run("tests", True, log, 20.0)]
     assert [one.code for one in done] == [None, 0]
     text = gpu.report(done)
-    assert "## training: out of time, 2 s\n\n```text\n  eager   200   1.00\n```" in text
-    assert "## smoke: passed, " in text
+    assert "## training: out of time, 2 s\n\n```text\neager   200   1.00\n```" in text
+    assert "## tests: passed, " in text
+    assert text.endswith("Left out or cut short: training, decoding, together, threads, compiled, more tests.\n")
 
 
 @pytest.mark.parametrize("arch", ["transformer", "lstm"])

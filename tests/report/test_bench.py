@@ -44,7 +44,8 @@ def test_a_claim_is_judged_by_the_measurements_in_a_folder_of_results(tmp_path):
     verdicts, notes = judged_claims(tmp_path, ["L26"])
     one = verdicts[0].statements[1]
     assert (one.verdict, one.mean, one.n, one.interval) == ("supported", 4, 1, "exact")
-    said = "transformer explicit / transformer on training, length 1024, width 128, batch 1, peak memory: 4.00, claimed"
+    said = "on training, length 1024, width 128, batch 1, peak memory: the Transformer (explicit) has 4.00 times"
+    said += " that of the Transformer, claimed"
     assert f"- {said} above 2: supported\n" in claims_markdown(verdicts, notes)
     text = " ".join(text_of(listing(verdicts, notes, details=True)).split())
     assert f"2 {said} above 2: supported" in text
