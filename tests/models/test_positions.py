@@ -15,6 +15,7 @@ from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.config import Positions
 from tfstudy.models.layers import Embedding, embedding_init
 from tfstudy.models.positions import SCHEMES, Setup, acts_on_attention
+from tfstudy.models.positions.base import PositionScheme
 from tfstudy.models.positions.schemes import (
     BUCKETS,
     Contextual,
@@ -157,8 +158,10 @@ def by_position(name, setting):
     return bias
 
 
-def test_the_config_admits_the_schemes_of_the_registry():
+def test_the_config_admits_the_schemes_of_the_registry_and_a_scheme_says_what_it_acts_on():
     assert set(get_args(Positions)) == set(SCHEMES)
+    with pytest.raises(TypeError, match="Silent must say what it acts on"):
+        type("Silent", (PositionScheme,), {"bias": lambda *_: None})
 
 
 @pytest.mark.parametrize("causal", [True, False])

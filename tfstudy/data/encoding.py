@@ -180,6 +180,7 @@ class Encoded:
         `overhead`, see `least_padding`.
         """
         if micro_batches > 1 or rectangles > 1:
+            # rows of similar length stand together, so that rectangles have little padding
             index = index[self.target_lengths[index].sort(stable=True).indices]
         source, target = self.source_lengths[index].numpy(), self.target_lengths[index].numpy()
         divided = []

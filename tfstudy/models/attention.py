@@ -31,7 +31,7 @@ class Sight(NamedTuple):
     masks: Sequence[Bool[Tensor, "_ 1 _ _"] | None]  # (rows, 1, queries or 1, keys), True = visible
     places: Sequence[Places | None]  # None if the position scheme does not depend on them
     kind: str = "encoder"  # or decoder, cross, prefix, for who reads the weights
-    causal: bool = False  # the last query is at the last key, and no query sees a later key; there are no masks
+    causal: bool = False  # the last query is at the last key, and no query sees a later one: `visible` makes the mask
 
     @classmethod
     def within(cls, tokens: Tokens, scheme: str = "none") -> "Sight":
@@ -41,7 +41,11 @@ class Sight(NamedTuple):
 
     @classmethod
     def back(cls, tokens: Tokens, scheme: str) -> "Sight":
-        """Tokens see themselves and all tokens before them (decoder), those of a cache included."""
+        """Tokens see themselves and all tokens before them (decoder), those of a cache included.
+
+        Padding of the target is not masked: it comes after all tokens that are scored. A window would act in `visible`
+        and `causal_mask`, and hide keys from a single query too.
+        """
         return cls(tokens.shapes, [None] * len(tokens.shapes), places(tokens, scheme), "decoder", True)
 
     @classmethod
@@ -244,6 +248,7 @@ class Buffer:
 
     def __init__(self, like: Cache, rows: int, length: int) -> None:
         self.used = 0
+        # what no cache refers to any more, at most one; a buffer and its successors share the list
         self.free: list[KeyValue] = [] if like.buffer is None else like.buffer.free
         parts = self.free.pop() if self.free else None
         if parts is None or len(parts.keys) < rows or parts.keys.shape[2] < length:

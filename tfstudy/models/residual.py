@@ -12,7 +12,8 @@ class Residual(NamedTuple):
     `post` behind the sum, N(x + f(x)) (Vaswani et al. 2017), with `sandwich` on both sides of the sublayer,
     x + N(f(N(x))) (Ding et al. 2021, arXiv 2105.13290, section 2.3), and with `none` nowhere. With connection `scaled`
     f is multiplied by `factor` (Noci et al. 2022, arXiv 2206.03126), and with `none` x is left out of the sum. A gate
-    would act in `after`, with its parameters beside the normalisation in the list that `norm` returns.
+    would be a further `connection`: computed in `after`, from parameters that `norm` makes beside the normalisation, in
+    a list as that of `sandwich`.
     """
 
     placement: Literal["pre", "post", "sandwich", "none"] = "pre"

@@ -46,7 +46,11 @@ class Seq2Seq(LightningModule):
         self._seed, self._target_vocab = seed, target_vocab
 
     def on_fit_start(self) -> None:
-        """Start threads for micro-batches, where batches are divided and the model allows it."""
+        """Start threads for micro-batches, where batches are divided and the model allows it.
+
+        A small step is a single micro-batch and then uses one core. `Execution`, a callback, has run before: where it
+        chose graphs there are no threads.
+        """
         count = 1 if self.config.compile else micro_batch_count(self.config.micro_batches, self.device)
         divided = self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1
         if divided and torch.get_num_threads() > 1 and type(self.compute_gradients) is PlainGradients:
@@ -57,7 +61,10 @@ class Seq2Seq(LightningModule):
         self.compute_gradients = PlainGradients(self.compute_gradients.loss_of)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Take one step of the optimiser, or one of `config.accumulate_grad_batches` parts of it; return the loss."""
+        """Take one step of the optimiser, or one of `config.accumulate_grad_batches` parts of it; return the loss.
+
+        Gradients come from `torch.autograd.grad`, so hooks of `backward` are not called; there is one device.
+        """
         optimizer: Any = self.optimizers()
         schedule: Any = self.lr_schedulers()
         accumulated = self.config.accumulate_grad_batches

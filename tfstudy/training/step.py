@@ -47,6 +47,7 @@ class PlainGradients:
         """Return the loss and gradients of a micro-batch; without a seed, dropout draws from the global generator."""
         with nullcontext() if seed is None else dropout_seed(seed):
             loss = self.loss_of(part, teacher_forcing)
+            # not `backward`: threads must not add to the same `.grad`; gradients are computed outside of autocast
             with torch.autocast(loss.device.type, enabled=False):
                 return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)
 

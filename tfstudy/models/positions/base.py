@@ -1,7 +1,7 @@
 """The interface of a position scheme, and the positions that attention passes to it."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -52,6 +52,11 @@ class PositionScheme(nn.Module):
 
     acts_on: ClassVar[Literal["embeddings", "attention", "nothing"]] = "nothing"
     scaled: ClassVar[bool] = True  # whether the bias is scaled together with the products of queries and keys
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.acts_on == "nothing" and vars(cls).keys() & {"embed", "rotate", "bias"}:
+            raise TypeError(f"{cls.__name__} must say what it acts on: acts_on = 'embeddings' or 'attention'")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__()
