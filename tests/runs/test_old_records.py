@@ -17,6 +17,7 @@ DAMAGES = {
     "result.json without a digest": lambda text: text[: text.index('"digest"')].rstrip(" \n,") + "\n}",
     "config.yaml": lambda text: text.replace("seed: 0", "seed: 1"),
     "config.yaml of a setting": lambda text: text.replace("split: ", "split: other-"),
+    "config.yaml of a key": lambda text: text.replace("  steps:", "  stepr:"),
     "metrics.csv": lambda text: text[: len(text) // 2],
     "env.json": lambda text: text[: len(text) // 2],
     "env.json of other data": lambda text: text.replace('"data": "', '"data": "0'),

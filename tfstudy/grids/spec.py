@@ -97,6 +97,8 @@ def with_tier(grid: Tree, name: str) -> Tree:
     """Return the grid with the changes of one of its tiers; unchanged without a name."""
     grid = validated(grid)
     tiers = grid.pop("tiers")
+    if name and not tiers:
+        raise UserError(f"--tier {quoted(name, marks='')}: this grid has no tiers")
     changes = (tiers[one_of("tier", name, tiers)] if name else None) or {}
     return validated(merge(_without_own_seeds(grid) if "seeds" in changes else grid, changes))
 

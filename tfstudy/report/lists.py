@@ -1,4 +1,4 @@
-"""What is available: tasks, architectures, instruments, presets, grids and runs. No torch."""
+"""What is available: tasks, architectures, instruments, presets, grids and runs. Only architectures import torch."""
 
 import inspect
 import re
@@ -94,7 +94,7 @@ LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what t
         "", "what `tfstudy measure` can measure on a run",
     ),
     "presets": (lambda task: _presets(task or "scan"), "TASK", "the presets of a task (default: scan)"),
-    "grids": (_grids, "GRID", "the grids of configs/grids/, or one with all that it says"),
+    "grids": (_grids, "GRID", "the grids of configs/grids/, or one with its whole description"),
     "runs": (runs_list, "STUDY", "the runs of a study, or all runs"),
 }  # fmt: skip
 

@@ -70,7 +70,11 @@ class Cells(NamedTuple):
         for key, texts in self.frame.items():
             marked = self.bold.get(key, [False] * len(texts))
             own = (text if isinstance(text, Written) else escape(text) for text in texts)
-            out[key] = [bold.format(text) if text and m else text for text, m in zip(own, marked, strict=True)]
+            # what pads a text to a common width stays outside of the markup
+            out[key] = [
+                " " * (len(text) - len(text.lstrip())) + bold.format(text.lstrip()) if text and m else text
+                for text, m in zip(own, marked, strict=True)
+            ]
         return out
 
 

@@ -15,10 +15,10 @@ from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores, metric_name
 HEADS = {  # of metrics in their order; those that are a task's own come after them
     "bleu": "BLEU",
     "chrf": "chrF",
-    "exact_match": "exact match\n[95 %]",
+    "exact_match": "exact match [95 %]",
     "token_accuracy": "token accuracy",
     "oracle_length_exact_match": "exact, oracle length",
-    "teacher_forced_accuracy": "teacher- forced",
+    "teacher_forced_accuracy": "teacher-forced",
 }
 
 

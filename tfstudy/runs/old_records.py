@@ -33,7 +33,8 @@ def events(path: Path, config: bytes, result: Result) -> tuple[AnyEvent, ...]:
     if run_hash(last.settings, last.data, last.code_versions) != result.run:
         raise BrokenError(path / "env.json", "its settings, data and versions are not those of the run")
     values = flat_yaml(config)
-    if any(values.get(key) != value for key, value in flatten(last.settings).items()):
+    recorded = flatten(last.settings).items()
+    if "train.steps" not in values or any(values.get(key) != value for key, value in recorded):
         raise BrokenError(path / "config.yaml", "its settings are not those of the run" if config else "it is missing")
     *_, row, end = [b"", *read_bytes(path / "metrics.csv").rsplit(b"\n", 2)]
     if result.status == "finished" and (end or row.split(b",")[0] != str(values["train.steps"]).encode()):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_PANELS = 24
 MAX_LEGEND = 12
+MAX_TICKS = 30  # labels of an axis of a heat map
 MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
 
 
@@ -95,7 +96,11 @@ def _draw_heat_map(axes: Axes, own: pd.DataFrame, every: "pd.Series[float]") -> 
     grid = own.pivot(index="label", columns="x", values="mean")
     grid = grid.reindex(index=in_order(own["label"]), columns=in_order(own["x"]))
     look = {"cmap": "RdBu_r" if limit else "Blues", "norm": scale, "cbar": False, "annot_kws": {"fontsize": 6}}
+    look |= {"xticklabels": False, "yticklabels": False}  # seaborn would keep a renderer, 13 MB, for each label
     sns.heatmap(grid, annot=max(grid.shape) <= MAX_WRITTEN, fmt=".2g", ax=axes, **look)
+    for axis, names in ((axes.xaxis, grid.columns), (axes.yaxis, grid.index)):
+        step = len(names) // MAX_TICKS + 1
+        axis.set_ticks([0.5 + at for at in range(0, len(names), step)], [str(name) for name in names[::step]])
     axes.set(xlabel="", ylabel="")
     axes.tick_params("x", labelrotation=90 if sum(len(str(x)) for x in grid) > 24 else 0)
     axes.tick_params("y", labelrotation=0)
