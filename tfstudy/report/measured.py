@@ -156,7 +156,8 @@ def listing(all_measured: Sequence[Measured]) -> Listing:
     levels = zip(heads, ("condition", "facet", "series"), strict=True)
     names = {head: list(map(_text, grid.index.get_level_values(key))) for head, key in levels if head}
     prefix = "" if isinstance(values[-1], str) else f"{chart.x} "  # names say themselves what they are
-    numbers = {f"{'' if n else prefix}{_text(x)}": list(map(_text, grid[x])) for n, x in enumerate(values)}
+    shown = [*map(_text, values)] if len({*map(_text, values)}) == len(values) else [*map(str, values)]
+    numbers = {f"{'' if n else prefix}{shown[n]}": list(map(_text, grid[x])) for n, x in enumerate(values)}
     read = [record.examples for record in records]
     notes = [f"measured on {count_range(read, 'example')}" * (len(set(read)) > 1), rank_note(all_measured)]
     condition = f"{all_measured[0].label}, " * (len(all_measured) == 1)

@@ -331,7 +331,7 @@ def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
     """Return the words that all names of test sets begin with, or nothing, and the rest of each."""
     names = {row.place: " ".join(filter(None, [row.split_label, row.value])) for row in rows}
     twice = Counter(names.values())
-    digests = {row.place: f" ({row.examples[:8]})" * (twice[names[row.place]] > 1) for row in rows}
+    digests = {row.place: f" ({row.examples[:8] or 'others'})" * (twice[names[row.place]] > 1) for row in rows}
     words = zip(*(name.split() for name in {*names.values()}), strict=False)
     shared = [first for first, *_ in takewhile(lambda same: len({*same}) == 1, words)]
     common = " ".join(shared) if len({*names.values()}) > 1 else ""

@@ -38,7 +38,8 @@ def length(conditions: pd.DataFrame) -> layout.Plot:
     panels = layout.panels("Exact match by length", frame["panel"].nunique())
     for axes, (name, own) in zip(panels.axes, frame.groupby("panel", sort=False), strict=True):
         # validation is in distribution
-        splits = [run.result.splits.get("validation") for runs in own["runs"] for run in runs]
+        every = [one for runs in own["runs"] for run in runs for one in run.result.splits.values()]
+        splits = [one for one in every if one.role == "validation"]
         known = [int(x) for scores in splits if scores for x in scores.slices.get("length", {}) if x.isdecimal()]
         if known:
             trained[name] = f"{name} (trained on {min(known)} to {max(known)})"
