@@ -209,13 +209,17 @@ def listing(claims: Sequence[ClaimText], notes: Sequence[str], details: bool) ->
         frame = {
             "id": [one.claim.id for one in group],
             "verdict": [one.verdict for one in group],
-            "claim": ["\n".join([one.claim.claim, one.evidence]) for one in group],
+            "claim": [
+                "\n".join([one.claim.claim, *[one.evidence] * (not details or not one.statements)]) for one in group
+            ],
         }
         parts.append(Cells(frame, left=list(frame), folded=frozenset(("claim",)), headless=True, styles=COLOURS))
         if details and (rows := group[0].statements):
-            frame = {"number": [f"  {row.number}" for row in rows], "statement": [line(row) for row in rows]}
+            note = [group[0].claim.note] * bool(group[0].claim.note)
+            frame = {
+                "number": [*(f"  {row.number}" for row in rows), *[""] * len(note)],
+                "statement": [*map(line, rows), *note],
+            }
             parts.append(Cells(frame, left=list(frame), folded=frozenset(("statement",)), headless=True))
-        if details and group[0].claim.note:
-            parts.append(f"  {group[0].claim.note}")
     hint = [] if details else ["`tfstudy claims ID` lists the statements of a claim"]
     return Listing(parts, [*hint, *PROTOCOL, *notes], lambda: values(claims, notes))
