@@ -13,6 +13,7 @@ import argparse
 import copy
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -151,12 +152,12 @@ def ours(prepared: Prepared, execution: str) -> float:
     module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
     chosen = Execution(execution, recorded.append)
     fit(module, training_data(prepared), callbacks=[speed], accelerator=accelerator(), execution=chosen)
-    if execution == "graphed" and accelerator() == "cuda" and "graphed" not in recorded[-1].replace("not graphed", ""):
+    if execution == "graphed" and accelerator() == "cuda" and not recorded[-1].endswith("graphed"):
         raise RuntimeError(f"steps were {recorded[-1]}")
     return speed.median()
 
 
-def training(archs: Sequence[str], rounds: int, compiled: bool = False) -> None:
+def training(archs: Sequence[str], compiled: bool = False) -> None:
     """Print examples per second of training steps, and peak memory: the usual way, eager, graphed or compiled."""
     settings = {"steps": WINDOW * WINDOWS, "batch_size": BATCH, "validation_interval": 10_000}
     for arch in archs:
@@ -178,7 +179,7 @@ def training(archs: Sequence[str], rounds: int, compiled: bool = False) -> None:
                 peaks[name] = torch.cuda.max_memory_allocated() / 2**20
             return speed
 
-        speeds = alternate({name: partial(measured, name, way) for name, way in ways.items()}, rounds)
+        speeds = alternate({name: partial(measured, name, way) for name, way in ways.items()}, 1)
         table(f"{arch}, batches of {BATCH}", "examples/s", speeds, "Lightning")
         print("  peak memory in MiB:", ", ".join(f"{name} {peak:,.0f}" for name, peak in peaks.items()))
 
@@ -199,7 +200,7 @@ def together(counts: Sequence[int]) -> None:
         how = ("--accelerator", accelerator(), "--execution", "graphed", "--per-device", str(count))
         with tempfile.TemporaryDirectory(prefix="tfstudy-gpu-") as folder, tempfile.TemporaryFile("w+") as watched:
             last = ("--set", "eval.max_examples=16", "--results", folder)
-            watch = subprocess.Popen(query, stdout=watched) if torch.cuda.is_available() else None
+            watch = subprocess.Popen(query, stdout=watched) if shutil.which(query[0]) else None
             start = time.monotonic()
             subprocess.run([sys.executable, "-m", "tfstudy", "grid", *words, *sets, *how, *last], check=True)
             seconds = time.monotonic() - start
@@ -207,7 +208,11 @@ def together(counts: Sequence[int]) -> None:
                 watch.terminate()
                 watch.wait()
             watched.seek(0)
-            busy = [tuple(map(int, line.split(","))) for line in watched if line.endswith("\n")] or [(0, 0)]
+            cells = [[cell.strip() for cell in line.split(",")] for line in watched]
+            # a part of a GPU has no utilisation, and the last line may be incomplete
+            busy = [(int(row[0]), int(row[1])) for row in cells if len(row) == 2 and all(map(str.isdigit, row))] or [
+                (0, 0)
+            ]
             found = [json.loads(path.read_text()) for path in Path(folder).rglob("result.json")]
         speed = sum(run["step"] * BATCH for run in found) / max(run["train_seconds"] for run in found)
         device = f"{statistics.median(a for a, _ in busy):.0f}; {max(b for _, b in busy):,}"
@@ -235,19 +240,20 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true", help="all parts in small on a CPU")
     chosen = parser.parse_args()
     small = chosen.dry_run
+    if small:  # before CUDA is asked for
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     if not torch.cuda.is_available() and not small:
         print("no CUDA device: nothing is tested or measured (--dry-run tries the parts on a CPU)")
         return
     quiet()
     if small:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
         WINDOW, WINDOWS, STEPS, BATCH = 1, 4, 4, 16
     archs = ARCHITECTURES[:1] if small else ARCHITECTURES
     match chosen.part:
         case "training":
-            training(archs, 1)
+            training(archs)
         case "compiled":
-            training(ARCHITECTURES[:1], 1, compiled=True)
+            training(ARCHITECTURES[:1], compiled=True)
         case "decoding":
             for arch in archs[:3]:
                 compare(arch, *((64, 1, 20) if small else (0, 1)))

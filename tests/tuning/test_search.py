@@ -28,7 +28,7 @@ from tfstudy.tuning.search import (
     TrialScore,
     best_trials,
     plan_search,
-    preset_text,
+    preset_yaml,
     run_search,
     save_presets,
     score,
@@ -141,7 +141,7 @@ def test_the_same_search_again_trains_nothing_and_can_be_extended(scores, monkey
 def test_the_preset_of_the_best_trial_gives_its_config(scores):
     given = plan_search(request(*SEARCHED))
     chosen = best_trials(scores)
-    for text in ("a: 1", "a: 1", preset_text(given, chosen)):
+    for text in ("a: 1", "a: 1", preset_yaml(given, chosen)):
         save_presets(Path("found.yaml"), text)
     assert Path("found.old-1.yaml").read_text() == "a: 1", "another file of this name is kept"
     assert not Path("found.old-2.yaml").exists()

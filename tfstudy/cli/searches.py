@@ -21,7 +21,7 @@ from tfstudy.tuning.search import (
     best_trials,
     check_out,
     plan_search,
-    preset_text,
+    preset_yaml,
     run_search,
     save_presets,
 )
@@ -69,7 +69,7 @@ def show_trials(search: Search, scores: Sequence[TrialScore], out: Path) -> int:
     best = best_trials(scores)
     print_listing(trials(scores, best), "text")
     if best:
-        if archived := save_presets(out, preset_text(search, best)):
+        if archived := save_presets(out, preset_yaml(search, best)):
             print(f"archived the previous presets: {archived}")
         print(f"saved: {out}\nnext: {command('run', search.request.task, '--preset', f'{out}:{NAME}')}")
     without = [arch for arch in search.request.archs if arch not in best]

@@ -211,7 +211,7 @@ def _for_each(archs: Sequence[str], function: Callable[[str], T]) -> dict[str, T
 # Presets
 
 
-def preset_text(search: Search, best: Mapping[str, TrialScore]) -> str:
+def preset_yaml(search: Search, best: Mapping[str, TrialScore]) -> str:
     """Return the best trials as the text of a preset file; the same trials give the same text."""
     request = search.request
     presets = {}
