@@ -1,5 +1,7 @@
 """Write the documents of `results/` from its records: tables of studies, claims, figures.
 
+A comment in a page says what prints the table below it: `<!-- tfstudy table STUDY OPTIONS without: COLUMN, ROW -->`.
+
 python results/update.py            # tables and claims (seconds)
 python results/update.py --figures  # figures too (a minute)
 """
@@ -17,47 +19,8 @@ from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
-TABLES = {  # by study: the options of its table
-    "tasks": [],
-    "scan": ["--baseline", "lstm"],
-    "scan-simple": [],
-    "cogs": [],
-    "inflection": [],
-    "state-tracking": [],
-    "scan-mcd": ["--baseline", "lstm"],
-    "scan-templates": ["--baseline", "lstm"],
-    "dessi-2019": [],
-    "warmup": [],
-    "blocks": [],
-    "positions": [],
-    "claims-tasks": [],
-    "claims-translation": [],
-    "claims-pairs": [],
-    "claims-heads": [],
-    "translation-checkpoints": [],
-    "translation-corpora": [],
-    "translation-corpora-all": [],
-    "translation-dropout": [],
-    "translation-length-news": [],
-    "translation-presets": [],
-    "translation-sizes": [],
-    "translation-sizes-synthetic": [],
-}
-FORMS = ("adjective_class", "negative_questions", "noun_forms", "verb_tenses")
-LEFT_OUT = {  # by study: columns and rows of its table that its page does not need; `tfstudy table STUDY` has them
-    "positions": ("architecture", "parameters"),
-    "blocks": ("architecture", "parameters"),
-    "warmup": ("architecture",),
-    "tasks": ("parameters",),
-    "claims-tasks": ("parameters",),
-    "claims-heads": (*FORMS, "parameters"),
-    "claims-pairs": (*FORMS, "parameters"),
-    "claims-translation": ("architecture", *FORMS),
-    "translation-checkpoints": ("multi30k-en-de testcoco", "multi30k-en-de test2017", "parameters"),
-    "translation-sizes": ("multi30k-en-de testcoco", "multi30k-en-de test2017", "parameters"),
-    "translation-sizes-synthetic": (*FORMS, "parameters"),
-}
 UNFINISHED: tuple[str, ...] = ("cogs",)  # some runs of their grids are missing
+PAGES = sorted(RESULTS.glob("*/README.md"))
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 FIGURES = (  # file, then the command that draws it
     ("tasks/exact-match.png", "plot", "tasks"),
@@ -83,8 +46,10 @@ FIGURES = (  # file, then the command that draws it
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
-TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
-LEGEND = "\n[Statistics](../../docs/concepts/statistics.md), [protocol](../../docs/concepts/protocol.md).\n"
+TABLE = re.compile(
+    r"(<!-- tfstudy (table .+?)(?: without: (.+?))? -->\n).*?(?=^<!-- end of table -->)", re.DOTALL | re.MULTILINE
+)
+TABLES = {found[2].split()[1] for page in PAGES for found in TABLE.finditer(page.read_text(encoding="utf-8"))}
 STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
 TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
 
@@ -125,6 +90,11 @@ def without(text: str, heads: Collection[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table(found: re.Match[str]) -> str:
+    """Return the comment of a table, and the table that it names, without the columns and rows that it leaves out."""
+    return found[1] + without(output(*found[2].split(), "--format", "md"), (found[3] or "").split(", "))
+
+
 def with_costs(page: str) -> str:
     """Return a page whose table of studies has the number of runs and the device hours of each, and of all.
 
@@ -146,10 +116,8 @@ def with_costs(page: str) -> str:
 
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield each document that contains numbers, with its text by the records in the current folder."""
-    for study, options in TABLES.items():
-        page = RESULTS / study / "README.md"
-        table = without(output("table", study, *options, "--format", "md"), LEFT_OUT.get(study, ()))
-        yield page, TABLE.sub(lambda _, table=table: table + LEGEND, page.read_text(encoding="utf-8"), count=1)
+    for page in PAGES:
+        yield page, TABLE.sub(table, page.read_text(encoding="utf-8"))
     yield RESULTS / "claims.md", output("claims")
     page = RESULTS / "README.md"
     yield page, with_costs(page.read_text(encoding="utf-8"))

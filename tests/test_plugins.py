@@ -11,7 +11,7 @@ from tests.commands import tfstudy
 from tests.example_records import set_environments
 from tests.example_task import ARCHITECTURE, LETTERS, install, write
 from tfstudy import plugins, tasks
-from tfstudy.config.presets import preset, presets
+from tfstudy.config.presets import preset, presets, starting_point
 from tfstudy.errors import UserError
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, perform
@@ -244,6 +244,7 @@ def test_a_task_and_an_architecture_bring_their_presets(mine, tmp_path, capsys):
     plugins.add(mine, bag)
     assert preset("mine", "lstm") == {"model": {"hidden": 24}}
     assert preset("mine", "cnn") == preset("copying", "bag") == {}
+    assert starting_point("copying", "bag")["model"] == {"dropout": 0.1}, "that of the Transformer, but not its size"
     assert (preset("scan", "bag"), preset("scan", "bag", "deep")) == ({"model": {"depth": 3}}, {"model": {"depth": 9}})
     assert set(presets("scan")["default"]) >= {"bag", "lstm"}
     assert tfstudy("config", "mine", "--arch", "lstm") == 0

@@ -99,7 +99,7 @@ def test_every_list_names_what_there_is_and_is_one_json_document(lines):
         (("tasks", "scan"), "about example name origin splits"): None,
         (("architectures",), "about name origin"): models.names(),
         (("presets", "scan"), "about arch name"): [*presets("scan")],
-        (("presets", "reverse"), "about arch name"): ["default"],  # those that tasks share
+        (("presets", "reverse"), "about arch name"): ["default", "tuned"],  # those that tasks share
         (("grids",), "about name"): grid_names(),
         (("runs", "study"), "metric path reason settings state"): None,
     }.items():

@@ -25,15 +25,14 @@ def new(
 ) -> None:
     """Write the files of a new task or architecture into this folder.
 
-    They are a file for --plugin, its test and, for a task, presets. The task reverses strings and the architecture is a
-    GRU: both work at once, and are there to be edited.
+    They are a file for --plugin and its test. The task reverses strings and the architecture is a GRU: both work at
+    once, and are there to be edited.
     """
     from tfstudy.plugins import command
 
     one_of("kind", kind, ("task", "architecture"))
     _check_name(kind, name)
     names = {f"{name}.py": f"{kind}.py", f"test_{name}.py": f"test_{kind}.py"}
-    names |= {f"{name}.presets.yaml": "task.presets.yaml"} if kind == "task" else {}
     texts = {file: (TEMPLATES / f"{own}.txt").read_text(encoding="utf-8") for file, own in names.items()}
     cls = "".join(part.capitalize() for part in name.split("_"))
     if re.search(rf"\b{cls}\b", texts[f"{name}.py"]):  # such as Task, which the module imports

@@ -17,15 +17,17 @@ NOTES = ("about", "differences")  # keys of a preset that are no settings
 def presets(task: str, archs: Iterable[str] | None = None) -> dict[str, dict[str, Tree]]:
     """Return the presets of a task as name -> architecture -> sections; those shared by all tasks without a file.
 
-    Plug-ins bring those of their architectures; plug-ins that can't be imported are left out. With `archs`, only
-    these are imported.
+    A plug-in's task without a file has those tuned on several tasks. Plug-ins bring those of their architectures;
+    plug-ins that can't be imported are left out. With `archs`, only these are imported.
     """
     if task not in tasks.names():
         return {}
     plugin = tasks.plugin(task)
     own = presets_file(plugin) if plugin else configs() / "presets" / f"{task}.yaml"
-    found = _of_archs(_from(own if plugin or own.exists() else configs() / "presets" / "shared.yaml"))
-    if not (plugin or own.exists()):
+    shared = not own.exists()
+    found = _of_archs(_from(configs() / "presets" / "shared.yaml" if shared else own))
+    if shared:
+        found = {"default": found["tuned"]} if plugin else found
         cls = tasks.find(task)
         for trees in found.values():
             for arch, tree in trees.items():
@@ -64,14 +66,15 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
 
 
 def starting_point(task: str, arch: str, name: str = "default") -> Tree:
-    """Return the sections of a preset; those of the reference but its model for an architecture without a preset.
+    """Return the sections of a preset; for an architecture without a preset those of the reference, but not its size.
 
-    So its runs have the steps, batches and learning rate that the others have. `UserError` as in `preset`.
+    So its runs have the steps, batches, learning rate and dropout that the others have. `UserError` as in `preset`.
     """
     found = preset(task, arch, name)
     if found or name != "default":
         return found
-    return {key: section for key, section in preset(task, REFERENCE).items() if key != "model"}
+    found = preset(task, REFERENCE)
+    return found | {"model": {key: value for key, value in found.get("model", {}).items() if key == "dropout"}}
 
 
 def preset_notes(task: str, arch: str, name: str) -> Tree:

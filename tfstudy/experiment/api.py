@@ -153,7 +153,7 @@ def compose_config(
         named["seed"] = seed
     settings = starting_point(task, arch, preset)
     config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
-    if settings.get("model"):
+    if set(settings.get("model") or {}) - {"dropout"}:  # a preset with a size of its own
         return config
     from tfstudy.experiment.parameter_matching import with_reference_size
 

@@ -62,7 +62,7 @@ def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) ->
 
 
 def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:
-    """Return a config whose preset has no section `model` with as many parameters as the Transformer has, if possible.
+    """Return a config whose preset names no size with as many parameters as the Transformer has, if possible.
 
     The Transformer has its default preset for the task, or its default settings if there is none. If the settings of
     the user include a width, the config stays the same.
