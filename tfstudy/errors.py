@@ -1,9 +1,9 @@
-"""`UserError`, the error for input that a user can correct; how messages quote values and list allowed names; paths."""
+"""`UserError`, the error for input that a user can correct; how messages quote values and list names; paths."""
 
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 SHOWN = 40  # allowed names that a message lists
@@ -45,6 +45,12 @@ def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str
     shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
     prefix = f"{where}: " if where else ""
     raise UserError(f"{prefix}unknown {what} {quoted(name)}{expected(name, allowed, f'one of: {shown}')}")
+
+
+def some(texts: Sequence[str], most: int, separator: str = ", ", last: str = " and ") -> str:
+    """Return the first of these texts, and how many more there are: `a, b and 7 more`."""
+    more = f"{last}{len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
 
 
 def expected(name: str, allowed: Iterable[str], text: str) -> str:

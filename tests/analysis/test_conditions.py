@@ -13,6 +13,7 @@ from tfstudy.analysis import labels
 from tfstudy.analysis.labels import of_configs as varying_settings
 from tfstudy.analysis.labels import of_runs as varying_runs
 from tfstudy.report.tables import table
+from tfstudy.runs.store import open_run
 
 
 def record(study, name, config, settings):
@@ -149,4 +150,4 @@ def test_runs_are_compared_within_a_study_and_a_key_that_older_runs_lack_has_its
         (path / "config.yaml").write_text(json.dumps(config(steps=steps, **more)))
         set_environments(path, {"settings": {"train": {"steps": steps}}})
         paths.append(path)
-    assert varying_runs(paths) == ["steps=5", "steps=6", ""]
+    assert varying_runs([open_run(path) for path in paths]) == ["steps=5", "steps=6", ""]

@@ -114,7 +114,7 @@ def test_a_file_error_has_an_exit_code_and_says_how_to_resume(monkeypatch, capsy
     monkeypatch.setattr("tfstudy.experiment.run.train", ended)
     assert tfstudy(*command()) == 1
     assert capsys.readouterr().err.splitlines()[-1] == f"{text}; run the same command again to resume"
-    monkeypatch.setattr("tfstudy.report.status.status", ended)
+    monkeypatch.setattr("tfstudy.report.progress.status", ended)
     assert tfstudy("status") == 1
     assert capsys.readouterr().err == f"{text}\n", "this command resumes nothing"
 

@@ -11,8 +11,8 @@ from tests.example_records import result, write
 from tests.example_study import finish_run, planned, running_elsewhere, runs_in_every_state, start_run
 from tests.example_tables import text_of
 from tfstudy.launchers.batch import save_plan
-from tfstudy.report.status import seconds_left
-from tfstudy.report.status import status as listing
+from tfstudy.report.progress import seconds_left
+from tfstudy.report.progress import status as listing
 from tfstudy.runs.find import find_run, read_plan, run_status, study_runs
 from tfstudy.runs.store import open_run, write_failure
 

@@ -12,7 +12,7 @@ from tests.example_records import result, rival, three_architectures, write
 from tests.example_study import finish_run, planned
 from tfstudy.analysis.summary import rows_of
 from tfstudy.launchers.batch import save_plan
-from tfstudy.report.comparisons import MAX_DETAILED, summarize_comparisons, verdict
+from tfstudy.report.comparisons import MAX_DETAILED, comparisons, verdict
 from tfstudy.report.markup import MINUS
 from tfstudy.report.tables import Table, table
 from tfstudy.runs.find import read_plan
@@ -27,17 +27,22 @@ def study(tmp_path) -> Path:
 
 
 def test_comparisons_say_what_is_higher_what_is_not_tested_and_how_many_seeds_an_open_one_needs(study, tmp_path):
-    summary = summarize_comparisons(table(study, baseline="lstm"))
-    [(test_set, said, difference, _, q, test, needed)] = summary.tested
-    assert (test_set, said, difference) == ("length", "cnn is higher than lstm", "+55.5")
-    assert (q, test, needed, summary.decided) == ("<.001", "Welch, 8 values", "", [True])
-    assert summary.summary.startswith("3 comparisons on the same examples: 1 decided, 0 open, 2 not")
+    def said(*records, of=None):
+        cells, _ = comparisons(table(of or write(tmp_path / str(len(records)), *records), baseline="lstm"))
+        return cells, {head: own[0] for head, own in cells.frame.items()}
+
+    cells, first = said(of=study)
+    assert [first[head] for head in ("test set", "result", "difference", "q", "test", "needed to decide")] == [
+        "length", "cnn is higher than lstm", "+55.5", "<.001", "Welch, 8 values", "",
+    ]  # fmt: skip
+    assert cells.bold == {"result": [True]}
+    assert cells.title.startswith("3 comparisons on the same examples: 1 decided, 0 open, 2 not")
     close = [rival(seed, value) for seed, value in enumerate((0.5, 0.62, 0.55))]
-    summary = summarize_comparisons(table(write(tmp_path / "a", *(result(seed, 0.5) for seed in range(3)), *close)))
-    assert summary.tested[0][1] == "cnn or lstm: open"
-    assert re.fullmatch(r"about \d+ more seeds?", summary.tested[0][-1])
-    equal = [one for seed in range(3) for one in (result(seed, 0.5), rival(seed, 0.5))]
-    assert summarize_comparisons(table(write(tmp_path / "b", *equal))).tested[0][-1] == "no difference to find"
+    _, first = said(*(result(seed, 0.5) for seed in range(3)), *close)
+    assert first["result"] == "cnn or lstm: open"
+    assert re.fullmatch(r"about \d+ more seeds?", first["needed to decide"])
+    _, first = said(*(one for seed in range(4) for one in (result(seed, 0.5), rival(seed, 0.5))))
+    assert first["needed to decide"] == "no difference to find"
 
 
 def test_contrasts_named_before_the_runs_are_a_family_of_their_own_and_later_ones_are_not_recorded(tmp_path):

@@ -13,8 +13,7 @@ from tests.example_records import result, set_environments
 from tests.example_tables import text_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
-from tfstudy.report.run_changes import changes
-from tfstudy.report.run_summary import listing
+from tfstudy.report.one_run import changes, listing
 from tfstudy.runs.schema import Result
 from tfstudy.runs.store import open_run, write_failure
 
@@ -78,11 +77,11 @@ def test_a_run_that_just_finished_is_up_to_date_also_with_other_code_of_the_same
 
 
 def test_a_raised_version_changed_data_and_other_defaults_outdate_a_run_but_missing_data_do_not(run, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: read_corpus())
+    monkeypatch.setattr("tfstudy.report.one_run.fingerprint", lambda task: read_corpus())
     assert "up to date" in why(run)
     assert "not compared (can't read the corpus)" in why(run)
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda *names: (1, 3))
-    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: "f" * 64)
+    monkeypatch.setattr("tfstudy.report.one_run.fingerprint", lambda task: "f" * 64)
     edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
     verdict, head, *rows = [line.split() for line in why(run).splitlines()[2:] if line]
     assert (verdict, head) == (["outdated"], ["then", "now"])

@@ -241,6 +241,9 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
     assert sorted(path.name for path in STUDY.iterdir()) == ["runs-2.zip", "runs.zip"]
     assert tfstudy(*COPYING_RUN, "--seed", "5") == 2
     assert "runs-2.zip can't be read" in capsys.readouterr().err
+    (STUDY / "runs.zip").unlink()
+    assert tfstudy("status", "study") == 2, "it has no run that can be read"
+    assert "runs-2.zip can't be read" in capsys.readouterr().err
 
 
 def test_a_damaged_member_belongs_to_one_run_only():

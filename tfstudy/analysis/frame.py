@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.config.trees import flat_yaml, flatten
-from tfstudy.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of, some
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
 from tfstudy.runs.schema import Result, Slice, SplitScores
@@ -82,10 +82,9 @@ class Study(NamedTuple):
         lines = []
         for reason in dict.fromkeys(reason for _, reason in self.left_out):
             paths = [path for path, other in self.left_out if other == reason]
-            names = [str(path.relative_to(self.root)) if path != self.root else path.name for path in paths[:max_names]]
-            more = f" and {len(paths) - max_names} more" if len(paths) > max_names else ""
+            names = [str(path.relative_to(self.root)) if path != self.root else path.name for path in paths]
             count = f"{len(paths)} runs: " if len(paths) > 1 else ""
-            lines.append(f"left out ({reason}): {count}{', '.join(names)}{more}")
+            lines.append(f"left out ({reason}): {count}{some(names, max_names)}")
         return lines
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from tfstudy.analysis.frame import DEFAULT, RunRecord
 from tfstudy.config import presets
 from tfstudy.config.trees import flat_yaml, flatten, merge, short_key
-from tfstudy.errors import UserError
-from tfstudy.runs.store import open_run
+from tfstudy.errors import UserError, some
+from tfstudy.runs.store import Run
 
 NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
 IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset
@@ -30,8 +30,7 @@ def text(settings: Mapping[str, Any], separator: str = " ", short: bool = True, 
     parts = [
         key if key == OUTDATED else f"{short_key(key) if short else key}={value}" for key, value in settings.items()
     ]
-    more = f" and {len(parts) - most} more" if len(parts) > most else ""
-    return separator.join(parts[:most]) + more
+    return some(parts, most, separator)
 
 
 def name(arch: str, preset: str, settings: Mapping[str, Any]) -> str:
@@ -78,13 +77,13 @@ def of_configs(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     return texts
 
 
-def of_runs(paths: Sequence[Path]) -> list[str]:
+def of_runs(runs: Sequence[Run]) -> list[str]:
     """Return the same for the runs of each study; empty for a config that can't be read."""
     texts: dict[Path, str] = {}
-    for study in dict.fromkeys(path.parts[:-3] for path in paths):
-        members = [path for path in paths if path.parts[:-3] == study]
-        texts |= zip(members, of_configs([flat_yaml(open_run(path).config) for path in members]), strict=True)
-    return [texts[path] for path in paths]
+    for study in dict.fromkeys(run.path.parts[:-3] for run in runs):
+        members = [run for run in runs if run.path.parts[:-3] == study]
+        texts |= zip([run.path for run in members], of_configs([flat_yaml(run.config) for run in members]), strict=True)
+    return [texts[run.path] for run in runs]
 
 
 def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:

@@ -20,8 +20,8 @@ from tfstudy.launchers.batch import (
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.plugins import command
-from tfstudy.report.grids import BatchProgress, batch_notes, forecast
 from tfstudy.report.markup import plural
+from tfstudy.report.progress import BatchProgress, batch_notes, forecast
 from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
 from tfstudy.runs.find import FAILED, INTERRUPTED, PENDING, study_runs

@@ -69,7 +69,7 @@ def grid(
         folder = results_folder(results, smoke) / opt.study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.cli import batches
-    from tfstudy.report.status import summary
+    from tfstudy.report.progress import summary
     from tfstudy.runs.find import study_runs
 
     if dry_run and not resume:

@@ -66,16 +66,15 @@ def result(
         from tfstudy.runs.find import log_text
 
         print(log_text(path))
-    elif other or changes:
-        from tfstudy.report import run_changes
+        return
+    from tfstudy.report import one_run
+    from tfstudy.runs.store import read_result
 
-        found = run_changes.difference(path, find_run(results, other)) if other else run_changes.changes(path, online)
+    if other or changes:
+        found = one_run.difference(path, find_run(results, other)) if other else one_run.changes(path, online)
         print_listing(found, format_)
     else:
-        from tfstudy.report.run_summary import listing
-        from tfstudy.runs.store import read_result
-
-        print_listing(listing(read_result(path), by, path), format_)
+        print_listing(one_run.listing(read_result(path), by, path), format_)
 
 
 @app.command()
@@ -88,14 +87,14 @@ def errors(
 ) -> None:
     """Count the wrong predictions of runs by kind.
 
-    In the examples, the first wrong token is marked.
+    In the examples, a bar stands before the first wrong token.
     """
-    from tfstudy.report import error_examples
-    from tfstudy.report.render import Listing, text_width
+    from tfstudy.report import one_run
+    from tfstudy.report.render import Listing
     from tfstudy.runs.find import find_run
 
     format_, paths = listing_format(format_), [find_run(results, run) for run in runs]
-    found = [error_examples.errors(path, test_set, examples, text_width()) for path in paths]
+    found = [one_run.errors(path, test_set, examples) for path in paths]
     parts = [part for one in found for part in one.parts]
     print_listing(Listing(parts, (), lambda: {"runs": [one.values() for one in found]}), format_)
 
@@ -125,7 +124,7 @@ def evaluate(
     format_, settings = listing_format(format_), flatten(overrides(assignments or []))
     path = run_with_weights(run, results)
     finished = load_run(path, online, quiet)
-    from tfstudy.report.run_summary import listing
+    from tfstudy.report.one_run import listing
 
     with progress_on_stderr(quiet):
         measured = finished.evaluate(test_set or [], **settings)

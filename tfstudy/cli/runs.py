@@ -49,7 +49,7 @@ def run(
     folder = results_folder(results, resolved.smoke)
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.plugins import command
-    from tfstudy.report.run_summary import listing
+    from tfstudy.report.one_run import listing
 
     options = options._replace(preset=preset, restart=restart)
     with progress_on_stderr(quiet):

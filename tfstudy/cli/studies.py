@@ -18,11 +18,11 @@ def status(
     results: opt.ExistingResults = opt.RESULTS,
 ) -> None:
     """Show the progress of one study, or of all studies."""
-    from tfstudy.report import status as report
+    from tfstudy.report import progress
     from tfstudy.runs.find import find_study
 
     format_ = listing_format(format_)
-    print_listing(report.status(results, find_study(results, study).name if study else ""), format_)
+    print_listing(progress.status(results, find_study(results, study).name if study else ""), format_)
 
 
 @app.command()

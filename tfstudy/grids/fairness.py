@@ -5,14 +5,16 @@ for one architecture than for another is not, and its readers are told before tr
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tfstudy.config.presets import REFERENCE, preset, starting_point
 from tfstudy.config.trees import flatten, short_key
-from tfstudy.errors import UserError
+from tfstudy.errors import UserError, some
 
 TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
 MAX_LISTED = 3  # differences in a line
+_some = partial(some, most=MAX_LISTED)
 BUDGET = (
     "train.steps", "train.batch_size", "train.batch_tokens", "train.accumulate_grad_batches",
     "train.resampled_examples",
@@ -53,7 +55,7 @@ def unequal_terms(contenders: Sequence[Contender]) -> list[str]:
                 found.setdefault(difference, []).append(place)
         texts = [text if len(own) == len(places) else f"{text}, on {_some(own)}" for text, own in found.items()]
         if texts:
-            lines.append(f"architectures differ in {what}: {_some(texts, '; ')}")
+            lines.append(f"architectures differ in {what}: {_some(texts, separator='; ')}")
     return lines
 
 
@@ -86,9 +88,7 @@ def _terms(members: Sequence[Contender]) -> list[str]:
             parts = [f"{text} ({_some([arch for arch in texts if texts[arch] == text])})" for text in different]
             found.append(f"{short_key(key)} {', '.join(parts)}")
     untuned = dict.fromkeys(one.arch for one in members if not one.tuned)
-    return [*found, *([f"learning rate of {REFERENCE} for {_some([*untuned])}, without a preset"] if untuned else [])]
-
-
-def _some(texts: Sequence[str], separator: str = ", ") -> str:
-    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
-    return separator.join(texts[:MAX_LISTED]) + more
+    return [
+        *found,
+        *([f"learning rate of {REFERENCE} for {_some([*untuned])}, without a preset"] if untuned else []),
+    ]

@@ -1,5 +1,6 @@
 """The comparison of a study with its baseline."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -35,23 +36,21 @@ def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, 
     found = check(baseline, current, tolerance).rename(columns={"each_seed": "baseline"})
     failed = bool(found["state"].isin([WORSE, MISSING]).any())
     rows = sorted(rows_of(found), key=lambda row: STATES.index(row.state))  # worse ones first
-    frame = {
-        "result": [row.state for row in rows],
-        "condition": [row.name for row in rows],
-        "baseline": [_mean(row.baseline) for row in rows],
-        "current": [_mean(row.current) for row in rows],
-        "change": [f"{number(row.difference, '+')} {ends(row.low, row.high, '+')}".rstrip() for row in rows],
-        "q": [p_value(row.q) for row in rows],
-        "reason": [row.reason for row in rows],
-    }
-    cells = Cells(
-        {key: texts for key, texts in frame.items() if any(texts)},
-        styles=COLOURS,
-        bold={"result": [row.state == WORSE for row in rows]},
-        folded=frozenset(("condition", "reason")),
-        names=2,
-    )
-    states = ", ".join(f"{frame['result'].count(state)} {state}" for state in dict.fromkeys(frame["result"]))
+    lines = [
+        {
+            "result": row.state,
+            "condition": row.name,
+            "baseline": _mean(row.baseline),
+            "current": _mean(row.current),
+            "change": f"{number(row.difference, '+')} {ends(row.low, row.high, '+')}".rstrip(),
+            "q": p_value(row.q),
+            "reason": row.reason,
+        }
+        for row in rows
+    ]
+    bold = {"result": [row.state == WORSE for row in rows]}
+    cells = Cells.of(lines, styles=COLOURS, bold=bold, folded=("condition", "reason"), names=2)
+    states = ", ".join(f"{count} {state}" for state, count in Counter(row.state for row in rows).items())
     headline = f"{plural(len(found), 'condition')}, tolerance {tolerance:g} points: {states}"
 
     def values() -> dict[str, Any]:

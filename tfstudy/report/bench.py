@@ -47,9 +47,9 @@ def _tables(records: Sequence[Record]) -> Iterator[Cells]:
                 "MiB": significant((one.memory or math.nan) / MIB),
                 "GFLOP": significant(one.flops.total / GIGA if one.flops else math.nan),
             })  # fmt: skip
-        columns = {head: [row[head] for row in rows] for head in rows[0] if any(row[head] for row in rows)}
+        shown = [{head: row[head] for head in row if any(other[head] for other in rows)} for row in rows]
         sizes = [f"{name} {getattr(records[0], name)}" for name in SIZES if name not in varied]
-        yield Cells(columns, title=", ".join([work, *sizes]), left=("architecture", "variant"))
+        yield Cells.of(shown, title=", ".join([work, *sizes]), left=("architecture", "variant"))
 
 
 def _setting(record: Record) -> tuple[object, ...]:

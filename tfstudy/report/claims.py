@@ -155,10 +155,8 @@ def markdown(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> str:
         if all(row.verdict == NOT_RUN for row in one.statements):
             others.append(f"{one.claim.id}: {one.evidence}")
             continue
-        about = [f"Source: {one.claim.source}."] * (one.claim.source != source) + [one.claim.note] * bool(
-            one.claim.note
-        )
-        blocks += [f"## {one.claim.id}", *[" ".join(about)] * bool(about), _statements(one)]
+        about = [f"Source: {one.claim.source}." * (one.claim.source != source), one.claim.note]
+        blocks += filter(None, [f"## {one.claim.id}", " ".join(filter(None, about)), _statements(one)])
     blocks += ["## Not measured", markdown_list(others)] * bool(others)
     return "\n\n".join([*blocks, "## How claims are judged", markdown_list([*PROTOCOL, *notes])]) + "\n"
 
@@ -206,20 +204,18 @@ def listing(claims: Sequence[ClaimText], notes: Sequence[str], details: bool) ->
     """Return the claims with their verdicts and the evidence, with `details` each statement, and all values."""
     parts: list[Part] = []
     for group in [[one] for one in claims] if details else [claims]:
-        frame = {
-            "id": [one.claim.id for one in group],
-            "verdict": [one.verdict for one in group],
-            "claim": [
-                "\n".join([one.claim.claim, *[one.evidence] * (not details or not one.statements)]) for one in group
-            ],
-        }
-        parts.append(Cells(frame, left=list(frame), folded=frozenset(("claim",)), headless=True, styles=COLOURS))
-        if details and (rows := group[0].statements):
-            note = [group[0].claim.note] * bool(group[0].claim.note)
-            frame = {
-                "number": [*(f"  {row.number}" for row in rows), *[""] * len(note)],
-                "statement": [*map(line, rows), *note],
+        rows = [
+            {
+                "id": one.claim.id,
+                "verdict": one.verdict,
+                "claim": "\n".join([one.claim.claim, *[one.evidence] * (not details or not one.statements)]),
             }
-            parts.append(Cells(frame, left=list(frame), folded=frozenset(("statement",)), headless=True))
+            for one in group
+        ]
+        parts.append(Cells.listed(Cells.of(rows).frame, folded=("claim",), styles=COLOURS))
+        if details and group[0].statements:
+            said = {f"  {row.number}": line(row) for row in group[0].statements} | {"": group[0].claim.note}
+            said = {number: text for number, text in said.items() if text}
+            parts.append(Cells.listed({"number": [*said], "statement": [*said.values()]}, folded=("statement",)))
     hint = [] if details else ["`tfstudy claims ID` lists the statements of a claim"]
     return Listing(parts, [*hint, *PROTOCOL, *notes], lambda: values(claims, notes))

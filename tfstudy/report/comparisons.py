@@ -4,16 +4,17 @@ They follow from the comparisons of the table and say nothing else: a condition 
 another one exactly if the two share no letter of `group` in the table.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import MAX_SEEDS, POWER
 from tfstudy.analysis.summary import A_TEST_NEEDS, more_seeds, rows_of, swapped, test_set_labels
-from tfstudy.report.markup import ends, listed, number, p_value, plural
+from tfstudy.report.markup import ends, number, p_value, plural
+from tfstudy.report.render import Cells
 from tfstudy.report.tables import Table
 from tfstudy.runs.schema import metric_name
 
-HEADS = ("test set", "result", "difference", "95 % interval", "q", "test", "needed to decide")
 MAX_LISTED = 300
 NOTE = (
     "The difference is between means over seeds, in percentage points, with its plain 95 % interval. All comparisons "
@@ -25,15 +26,6 @@ NOTE = (
 NOTHING = "No two conditions have the same test examples and amount of training data, so nothing is compared."
 NOTHING_BETTER = "No condition is significantly better than another one on any test set."
 MAX_DETAILED = 6  # test sets on which significant differences are named
-
-
-class ComparisonSummary(NamedTuple):
-    """All comparisons of a study."""
-
-    summary: str
-    tested: list[tuple[str, ...]]  # by `HEADS`
-    decided: list[bool]  # each of them
-    notes: list[str]
 
 
 def _pairs(table: Table) -> list[Any]:
@@ -50,8 +42,8 @@ def examples_labels(table: Table) -> dict[tuple[str, ...], str]:
     return {row.place: names[row.place] + f", {metric_name(row.metric)}" * several for row in rows}
 
 
-def summarize_comparisons(table: Table) -> ComparisonSummary:
-    """Return a table's comparisons in words, in the order of its rows, decided ones first."""
+def comparisons(table: Table) -> tuple[Cells, list[str]]:
+    """Return a table's comparisons in words, in the order of its rows, decided ones first, and notes on them."""
     names, every = examples_labels(table), _pairs(table)
     order = {place: number for number, place in enumerate(names)}
     tested = [pair for pair in every if pair.tested]
@@ -59,30 +51,41 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
     shown.sort(key=lambda one: (order[one.first.place], not one.significant, one.p))
     more = f"{MAX_LISTED} of {len(tested):,} comparisons are listed, by q; the letters in the table cover all of them."
     notes = [NOTE, more][: bool(tested) + (len(shown) < len(tested))]
+    bold = {"result": [pair.significant for pair in shown]}
+    return Cells.of([_texts(pair, names[pair.first.place]) for pair in shown], title=_counts(every), bold=bold), notes
+
+
+def _counts(every: Sequence[Any]) -> str:
+    """Return how many comparisons there are, and how many of them are decided, open and not tested."""
+    tested = [pair for pair in every if pair.tested]
     decided, rest = sum(pair.significant for pair in tested), len(every) - len(tested)
     untested = f", {rest:,} not tested ({A_TEST_NEEDS})" if rest else ""
     counts = f"{decided:,} decided, {len(tested) - decided:,} open{untested}"
-    summary = f"{plural(len(every), 'comparison')} on the same examples: {counts}." if every else NOTHING
-    texts = [_texts(pair, names[pair.first.place]) for pair in shown]
-    return ComparisonSummary(summary, texts, [pair.significant for pair in shown], notes)
+    return f"{plural(len(every), 'comparison')} on the same examples: {counts}." if every else NOTHING
 
 
-def _texts(row: Any, test_set: str) -> tuple[str, ...]:
+def _texts(row: Any, test_set: str) -> dict[str, str]:
     higher, lower = row.first.label, row.second.label
     more = more_seeds(row, min(len(row.first.runs), len(row.second.runs)))
     needed = "no difference to find" if not row.mean else "an unknown number of seeds"
     if more:
         needed = f"about {plural(more, 'more seed')}" if more <= MAX_SEEDS else f"more than {MAX_SEEDS:,} seeds"
-    said = f"{higher} is higher than {lower}" if row.significant else f"{higher} or {lower}: open"
-    test = f"{row.method}, {row.n} {'pairs' if row.method == 'paired t' else 'values'}"
-    numbers = number(row.mean, "+"), ends(row.low, row.high, "+"), p_value(row.q)
-    return test_set, said, *numbers, test, "" if row.significant else needed
+    return {
+        "test set": test_set,
+        "result": f"{higher} is higher than {lower}" if row.significant else f"{higher} or {lower}: open",
+        "difference": number(row.mean, "+"),
+        "95 % interval": ends(row.low, row.high, "+"),
+        "q": p_value(row.q),
+        "test": f"{row.method}, {row.n} {'pairs' if row.method == 'paired t' else 'values'}",
+        "needed to decide": "" if row.significant else needed,
+    }
 
 
 def verdict(table: Table) -> list[str]:
     """Return which conditions are significantly better, with a sentence for each test set, and what is open."""
-    names, lower = examples_labels(table), dict[int, list[Condition]]()  # what each condition is better than
-    for pair in _pairs(table):
+    names, every = examples_labels(table), _pairs(table)
+    lower: dict[int, list[Condition]] = {}  # what each condition is better than
+    for pair in every:
         if pair.significant:
             lower.setdefault(pair.first.Index, []).append(pair.second)
     better: dict[str, list[str]] = {}
@@ -92,8 +95,7 @@ def verdict(table: Table) -> list[str]:
     texts = [f"On {name}, {', and '.join(own)}." for name, own in better.items()]
     if len(texts) > MAX_DETAILED:
         texts[MAX_DETAILED:] = [f"So on {len(texts) - MAX_DETAILED} more test sets; the table has all."]
-    counts = summarize_comparisons(table).summary
-    return [*(texts or [NOTHING_BETTER]), f"{counts} Open does not mean equal."]
+    return [*(texts or [NOTHING_BETTER]), f"{_counts(every)} Open does not mean equal."]
 
 
 def _is_better(row: Condition, others: list[Condition]) -> str:
@@ -101,4 +103,4 @@ def _is_better(row: Condition, others: list[Condition]) -> str:
     others = sorted(others, key=lambda other: -other.mean)
     digits = next((n for n in (1, 2) if all(round(other.mean, n) < round(row.mean, n) for other in others)), 3)
     first, *rest = (f"{one.label} ({one.mean:.{digits}f})" for one in (row, *others))
-    return f"{first} is significantly better than {listed(rest)}"
+    return f"{first} is significantly better than {' and '.join(filter(None, [', '.join(rest[:-1]), rest[-1]]))}"

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from tfstudy import instruments, models, tasks
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import results
@@ -18,7 +16,7 @@ from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.registry import Registry
 from tfstudy.report.markup import csv_text, json_text
-from tfstudy.report.render import STYLES, Cells, Listing, Part, text_width
+from tfstudy.report.render import STYLES, Cells, Listing, Part
 from tfstudy.runs.find import FINISHED, RunStatus, find_runs, run_status
 from tfstudy.runs.store import open_run
 
@@ -73,12 +71,11 @@ def _grids(grid: str) -> Rows:
 
 def runs_list(folder: Path) -> Rows:
     """Return every run under a folder: its state, first metric, folder, the settings that vary, and what is wrong."""
-    paths, rows = list(find_runs(folder)), []
-    for path, settings in zip(paths, labels.of_runs(paths), strict=True):
-        run = open_run(path)
-        status = run_status(run) or RunStatus(path, "unknown")
+    runs, rows = [open_run(path) for path in find_runs(folder)], []
+    for run, settings in zip(runs, labels.of_runs(runs), strict=True):
+        status = run_status(run) or RunStatus(run.path, "unknown")
         metric = run.result.headline if run.result and status.state == FINISHED else ""
-        about = {"path": str(path), "settings": settings, "reason": status.reason}
+        about = {"path": str(run.path), "settings": settings, "reason": status.reason}
         rows.append({"state": status.state, "metric": metric, **about})
     return rows
 
@@ -100,7 +97,7 @@ LISTS: dict[str, tuple[Callable[[Any], Rows], str, str]] = {  # the rows, what t
 
 
 def listing(what: str, of: Any = "") -> Listing:
-    """Return a list, of tasks and grids a line for each; with an empty name the lists that there are."""
+    """Return a list, of tasks and grids the first sentence of each; with an empty name the lists that there are."""
     commands = {f"tfstudy list {name} [{of}]".removesuffix(" []"): about for name, (_, of, about) in LISTS.items()}
     rows: Rows = LISTS[what][0](of) if what else [{"name": name, "about": about} for name, about in commands.items()]
     if not rows:
@@ -109,25 +106,16 @@ def listing(what: str, of: Any = "") -> Listing:
     if "path" in frame:  # as `tfstudy result` takes it
         frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
     if what in ("tasks", "grids") and not of:
-        room = text_width() - max(map(len, frame["name"])) - 2
-        frame["about"] = [_first_sentence(about, room) for about in frame["about"]]
+        frame["about"] = [FIRST.split(SOURCE.sub("", about))[0] for about in frame["about"]]
     if "about" in frame:
         notes = [f" ({row['origin']})" if row.get("origin") else "" for row in rows]
         frame["about"] = [about + note for about, note in zip(frame["about"], notes, strict=True)]
-    parts: list[Part] = [_table({key: texts for key, texts in frame.items() if any(texts)})]
+    parts: list[Part] = [_table(frame)]
     if what == "tasks" and of:
         splits = rows[0]["splits"]
         parts += [*rows[0]["example"], "", _table({"split": [*splits], "about": [*splits.values()]})]
     return Listing(parts, (), lambda: rows)
 
 
-def _first_sentence(about: str, width: int) -> str:
-    """Return the first sentence without sources, in at most `width` characters."""
-    text = Text(FIRST.split(SOURCE.sub("", about))[0])
-    text.truncate(width, overflow="ellipsis")
-    return text.plain
-
-
 def _table(frame: dict[str, list[str]]) -> Cells:
-    folded = frozenset(frame) - {"name", "arch", "state", "split"}
-    return Cells(frame, left=list(frame), folded=folded, headless=True, styles=STYLES)
+    return Cells.listed(frame, folded={*frame} - {"name", "arch", "state", "split"}, styles=STYLES)

@@ -45,16 +45,12 @@ def ends(low: float, high: float, sign: str = "") -> str:
     return "" if math.isnan(low) else f"[{number(low, sign)}, {number(high, sign)}]"
 
 
-def significant(value: float, sign: str = "") -> str:
-    """Return a number with three significant digits, such as `0.0321` or `12,300`; with `sign` "+", `+0.0321`.
-
-    Empty for nan.
-    """
+def significant(value: float) -> str:
+    """Return a number with three significant digits, such as `0.0321` or `12,300`; empty for nan."""
     if math.isnan(value):
         return ""
     large = abs(value) >= 99.95  # which rounds to 100
-    text = f"{float(f'{value:.3g}'):{sign},.0f}" if large else f"{value:{sign}#.3g}"
-    return text.replace("-", MINUS)
+    return (f"{float(f'{value:.3g}'):,.0f}" if large else f"{value:#.3g}").replace("-", MINUS)
 
 
 def p_value(p: float) -> str:
@@ -101,13 +97,6 @@ def count_range(counts: Sequence[int], noun: str) -> str:
 def several(values: Iterable[object]) -> str:
     """Return the distinct values, sorted and separated by commas."""
     return ", ".join(sorted({str(value) for value in values}))
-
-
-def listed(names: Iterable[str], max_names: int = 1000) -> str:
-    """Return `a, b and c`; those beyond `max_names` are counted: `a, b and 9 more`."""
-    every = list(names)
-    shown = every if len(every) <= max_names else [*every[: max_names - 1], f"{len(every) - max_names + 1:,} more"]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
 
 
 # Markdown

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.labels import Condition, preset_text
 from tfstudy.analysis.published import SIGN_NOTE
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
+from tfstudy.errors import some
 from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.report.markup import count_range, ends, number, plural, q_equals, several
 from tfstudy.runs.schema import SplitScores, metric_name
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_LISTED = 5  # parts of a note
+_some = partial(some, most=MAX_LISTED, separator="; ", last="; and ")
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
 ABOUT, WARNING, LEFT_OUT, CONTRAST = "about", "warning", "left out", "contrast"  # kinds; ABOUT with --notes only
@@ -50,7 +53,8 @@ def first_note(rows: "pd.DataFrame") -> str:
     """Return what the numbers of a table with these rows are."""
     seeds = count_range([len(runs) for runs in rows["runs"]], "seed")
     shared = (
-        "; conditions on the same examples that share a letter do not differ significantly (q < .05), bold: the best"
+        "; conditions on the same examples that share a letter do not differ significantly (q < .05); bold: not "
+        "significantly below the best"
     )
     adjusted = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg)"
     more = shared * any(rows["letters"]) + adjusted * any(rows["baseline"])
@@ -208,7 +212,7 @@ def _cut_outputs(rows: Sequence[Condition]) -> list[str]:
         share = sum(one.limit_hits for one in scores) / max(1, sum(one.n for one in scores))
         if share > NOTABLE:
             cut.append(f"{names[row.place]} {row.label} {100 * share:.0f} %")
-    return [f"outputs cut at the maximum number of tokens: {_first(cut)}"] if cut else []
+    return [f"outputs cut at the maximum number of tokens: {_some(cut)}"] if cut else []
 
 
 def _terms(rows: Sequence[Condition]) -> list[Note]:
@@ -225,10 +229,4 @@ def _presets(rows: Sequence[Condition]) -> list[str]:
         if (text := preset_text(row)) != f"preset {row.preset}":
             differing.setdefault(text, set()).add(row.arch)
     parts = [f"{several(archs)}: {text}" for text, archs in differing.items()]
-    return [f"settings that differ from today's presets, beside those in the names: {_first(parts)}"] if parts else []
-
-
-def _first(listed: Sequence[str]) -> str:
-    """Return the first of these texts, and how many more there are."""
-    more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
-    return "; ".join(listed[:MAX_LISTED]) + more
+    return [f"settings that differ from today's presets, beside those in the names: {_some(parts)}"] if parts else []

@@ -14,7 +14,7 @@ from tfstudy.analysis.frame import UNFINISHED, Study
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report.claims import PROTOCOL, ClaimText
-from tfstudy.report.comparisons import HEADS, examples_labels, summarize_comparisons, verdict
+from tfstudy.report.comparisons import comparisons, examples_labels, verdict
 from tfstudy.report.markup import count_range, number, plural
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note
@@ -32,7 +32,6 @@ MARK = '<meta name="generator" content="tfstudy report">'  # identifies a file a
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-RUN_HEADS = ("test set", "condition", "seed", "result", "parameters", "seconds", "device", "commit", "data", "run")
 UNKNOWN = "unknown"
 
 
@@ -111,7 +110,7 @@ def html(page: Page) -> str:
 def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
     """Return the report on a study; `UserError` for unknown names."""
     table = build_table(study, conditions(study.runs, metric=metric), baseline)
-    rows, compared = rows_of(table.rows), summarize_comparisons(table)
+    rows, (compared, about_compared) = rows_of(table.rows), comparisons(table)
     unfinished = sum(reason == UNFINISHED for _, reason in study.left_out)
     figures, notes = _figures(study, len(rows))
     main = [figure for figure in figures if figure.name == "split"]  # at the top
@@ -123,7 +122,6 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         if not run.finished
     ]
     explained = [note.text for note in table.notes if note.kind != LEFT_OUT]
-    comparisons = _cells(HEADS, compared.tested, compared.summary, {"result": compared.decided})
     sections = [
         Section("Verdict", [*verdict(table), *main]),
         Section(
@@ -131,7 +129,7 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
             [f"{first_note(table.rows)}.", *wide(table.rows, table.baseline),
              Folded("How the numbers were obtained", [explained])],
         ),
-        Section("Comparisons", [comparisons, [*compared.notes]]),
+        Section("Comparisons", [compared, about_compared]),
         Section("Figures", [*notes, *(one for one in figures if one not in main)]),
         *([Section("Claims", [_claims(claims)])] if claims else []),
         Section("Runs", [Folded("Result and folder of each run", [_runs(table)])]),
@@ -139,11 +137,6 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
     ]  # fmt: skip
     warning = f"{plural(unfinished, 'run')} not finished. Results may change." if unfinished else ""
     return Page(study.root.resolve().name, warning, counts, sections, left_out)
-
-
-def _cells(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", bold: Any = {}) -> Cells:  # noqa: B006
-    """Return a table with these rows."""
-    return Cells({head: [row[i] for row in rows] for i, head in enumerate(heads)}, title=title, bold=bold)
 
 
 def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
@@ -160,8 +153,17 @@ def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
 
 
 def _claims(claims: Sequence[ClaimText]) -> Folded:
-    rows = [(one.claim.id, one.claim.claim, one.verdict, one.evidence, one.claim.source) for one in claims]
-    cells = _cells(("id", "claim", "verdict", "evidence", "source"), rows, bold={"verdict": [True] * len(rows)})
+    rows = [
+        {
+            "id": one.claim.id,
+            "claim": one.claim.claim,
+            "verdict": one.verdict,
+            "evidence": one.evidence,
+            "source": one.claim.source,
+        }
+        for one in claims
+    ]
+    cells = Cells.of(rows, bold={"verdict": [True] * len(rows)})
     return Folded(f"{plural(len(claims), 'claim')} of which this study measured any statement", [cells, [*PROTOCOL]])
 
 
@@ -171,8 +173,11 @@ def _runs(table: Table) -> Cells:
     for row in rows_of(table.rows):
         for run in row.runs:
             last, result = (run.environments or [Environment()])[-1], run.result
-            facts = f"{result.parameters:,}", f"{result.train_seconds:,.0f}", result.device
-            code = (last.commit or "")[:10] or UNKNOWN, last.data[:12] or UNKNOWN, "/".join(run.path.parts[-3:])
-            scored = number(row.each_seed.get(result.seed, math.nan))
-            rows.append((names[row.place], row.label, str(result.seed), scored, *facts, *code))
-    return _cells(RUN_HEADS, rows)
+            rows.append({
+                "test set": names[row.place], "condition": row.label, "seed": str(result.seed),
+                "result": number(row.each_seed.get(result.seed, math.nan)), "parameters": f"{result.parameters:,}",
+                "seconds": f"{result.train_seconds:,.0f}", "device": result.device,
+                "commit": (last.commit or "")[:10] or UNKNOWN, "data": last.data[:12] or UNKNOWN,
+                "run": "/".join(run.path.parts[-3:]),
+            })  # fmt: skip
+    return Cells.of(rows)

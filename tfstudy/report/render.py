@@ -54,9 +54,20 @@ class Cells(NamedTuple):
     left: Collection[str] | None = None  # columns that are aligned to the left (those that are not numbers)
     bold: Mapping[str, Sequence[bool]] = {}  # columns, and in which rows each is bold
     styles: Mapping[str, str] = {}  # on a terminal: of cells with these texts, such as the states of runs
-    folded: frozenset[str] = frozenset()  # columns whose cells a terminal may fold between words
+    folded: Collection[str] = ()  # columns whose cells a terminal may fold between words
     names: int = 1  # columns that name a row, at the left: repeated where a table is continued below
     headless: bool = False  # without heads on a terminal
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, str]], **more: Any) -> "Cells":
+        """Return a table with these rows, each the texts by the heads of the columns."""
+        return cls({head: [row[head] for row in rows] for head in (rows or [{}])[0]}, **more)
+
+    @classmethod
+    def listed(cls, frame: Mapping[str, Sequence[str]], **more: Any) -> "Cells":
+        """Return a list: texts without heads on a terminal, aligned to the left, without empty columns."""
+        shown = {key: texts for key, texts in frame.items() if any(texts)}
+        return cls(shown, left=shown, headless=True, **more)
 
     def is_left(self, key: str) -> bool:
         """Whether a column is aligned to the left."""

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.summary import rows_of
+from tfstudy.errors import some
 from tfstudy.report.markup import count_range, short_number
 from tfstudy.runs.schema import metric_name
 
@@ -134,4 +135,4 @@ def describe(conditions: pd.DataFrame, text: Callable[[Condition], str]) -> str:
 
 def join(parts: Sequence[str], max_parts: int = 12) -> str:
     """Join parts of an alt text; those beyond `max_parts` are counted."""
-    return "; ".join([*parts[:max_parts], *([f"and {len(parts) - max_parts} more"] if len(parts) > max_parts else [])])
+    return some(parts, max_parts, "; ", "; and ")

@@ -7,7 +7,7 @@ import pytest
 from tests.example_study import finish_run, planned
 from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import RETRYING, Event
-from tfstudy.report.grids import BatchProgress
+from tfstudy.report.progress import BatchProgress
 from tfstudy.runs.find import FAILED, FINISHED, RUNNING
 
 
