@@ -12,6 +12,7 @@ import io
 import re
 import tempfile
 from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tfstudy.cli import main as tfstudy
@@ -22,6 +23,7 @@ RESULTS = Path(__file__).resolve().parent
 UNFINISHED: tuple[str, ...] = ("cogs",)  # some runs of their grids are missing
 PAGES = sorted(RESULTS.glob("*/README.md"))
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
+TRANSLATION = ("translation-sizes", "translation-corpora", "translation-corpora-all")  # one learning curve
 FIGURES = (  # file, then the command that draws it
     ("tasks/exact-match.png", "plot", "tasks"),
     ("scan/differences.png", "plot", "scan", "--kind", "differences"),
@@ -33,24 +35,20 @@ FIGURES = (  # file, then the command that draws it
     ("state-tracking/lengths.png", "plot", "state-tracking"),
     ("inflection/exact-match.png", "plot", "inflection"),
     ("cogs/categories.png", "plot", "cogs", "--kind", "slices", "--tag", "category"),
-    ("warmup/settings.png", "plot", "warmup", "--kind", "settings"),
     ("blocks/settings.png", "plot", "blocks", "--kind", "settings"),
     ("positions/settings.png", "plot", "positions", "--kind", "settings"),
     ("claims-tasks/lengths.png", "plot", "claims-tasks", "--kind", "length"),
     ("claims-translation/settings.png", "plot", "claims-translation", "--kind", "settings"),
-    ("claims-pairs/pairs.png", "plot", "claims-pairs", "--kind", "data"),
-    ("translation-corpora/bleu.png", "plot", "translation-corpora"),
-    ("translation-corpora-all/bleu.png", "plot", "translation-corpora-all"),
     ("translation-sizes-synthetic/pairs.png", "plot", "translation-sizes-synthetic", "--kind", "data"),
-    ("translation-sizes/pairs.png", "plot", "translation-sizes", "translation-corpora", "--kind", "data"),
+    ("translation-sizes/pairs.png", "plot", *TRANSLATION, "--kind", "data"),
+    ("translation-checkpoints/weights.png", "plot", "translation-checkpoints", *TRANSLATION[:2], "--kind", "data"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
-    ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
 TABLE = re.compile(
     r"(<!-- tfstudy (table .+?)(?: without: (.+?))? -->\n).*?(?=^<!-- end of table -->)", re.DOTALL | re.MULTILINE
 )
 TABLES = {found[2].split()[1] for page in PAGES for found in TABLE.finditer(page.read_text(encoding="utf-8"))}
-STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
+STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\S*\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
 TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
 
 
@@ -76,7 +74,11 @@ def output(*words: str) -> str:
 
 
 def without(text: str, heads: Collection[str]) -> str:
-    """Return Markdown tables without the columns and rows of these heads."""
+    """Return Markdown tables without the columns and rows of these heads, which are patterns such as `* small *`."""
+
+    def is_left_out(cell: str) -> bool:
+        return any(fnmatchcase(cell.strip(), head) for head in heads)
+
     lines: list[str] = []
     shown: list[int] = []  # the columns of the current table
     for line in text.splitlines():
@@ -84,15 +86,23 @@ def without(text: str, heads: Collection[str]) -> str:
         if not line.startswith("|"):
             shown = []
             lines.append(line)
-        elif not shown or cells[0].strip() not in heads:
-            shown = shown or [i for i, cell in enumerate(cells) if cell.strip() not in heads]
+        elif not shown or not is_left_out(cells[0]):
+            shown = shown or [i for i, cell in enumerate(cells) if not is_left_out(cell)]
             lines.append(f"|{'|'.join(cells[i] for i in shown)}|")
     return "\n".join(lines) + "\n"
 
 
-def table(found: re.Match[str]) -> str:
-    """Return the comment of a table, and the table that it names, without the columns and rows that it leaves out."""
-    return found[1] + without(output(*found[2].split(), "--format", "md"), (found[3] or "").split(", "))
+def with_tables(page: str) -> str:
+    """Return a page with the tables that its comments name; a note that several share is under the first only."""
+    notes: set[str] = set()
+
+    def table(found: re.Match[str]) -> str:
+        text = without(output(*found[2].split(), "--format", "md"), (found[3] or "").split(", "))
+        lines = [line for line in text.splitlines() if line not in notes]
+        notes.update(line for line in lines if line.startswith("- "))
+        return found[1] + "\n".join(lines).rstrip() + "\n"
+
+    return TABLE.sub(table, page)
 
 
 def with_costs(page: str) -> str:
@@ -117,7 +127,7 @@ def with_costs(page: str) -> str:
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield each document that contains numbers, with its text by the records in the current folder."""
     for page in PAGES:
-        yield page, TABLE.sub(table, page.read_text(encoding="utf-8"))
+        yield page, with_tables(page.read_text(encoding="utf-8"))
     yield RESULTS / "claims.md", output("claims")
     page = RESULTS / "README.md"
     yield page, with_costs(page.read_text(encoding="utf-8"))
