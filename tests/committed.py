@@ -14,9 +14,8 @@ STUDIES = [
 
 def unpacked(run: Path, folder: Path) -> Path:
     """Write the files of a packed run to a new folder, and return it."""
-    study, name = locate(run)
-    for member in study.runs[name]:
-        file = folder / member[len(name) + 1 :]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(study.read(member))
+    packed, _ = locate(run)
+    for name in packed.members:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(packed.read(name))
     return folder

@@ -22,7 +22,7 @@ from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
-from tfstudy.performance.settings import Setting, config_of, parse_request
+from tfstudy.performance.record import Setting, config_of, parse_request
 
 ROOT = Path(__file__).parents[2]
 ALL = read_claims()

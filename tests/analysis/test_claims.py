@@ -17,7 +17,8 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import listing
-from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
+from tfstudy.runs.schema import Chart, Measurement
+from tfstudy.runs.store import save_measurement
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import pytest
 import tfstudy as package
 from tests.commands import tfstudy
 from tfstudy import load
-from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import ReadTest
-from tfstudy.runs.store import open_run, read_predictions
+from tfstudy.runs.store import open_run, read_predictions, saved_instruments
 
 TINY = {
     "model.dim": 16, "model.hidden": 16, "train.steps": 10, "train.warmup_steps": 2, "train.validation_interval": 10,

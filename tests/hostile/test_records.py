@@ -20,8 +20,7 @@ from tfstudy.errors import UserError
 from tfstudy.runs import store
 from tfstudy.runs.files import SEAL, digest_of
 from tfstudy.runs.find import find_run
-from tfstudy.runs.measurement_record import read_measurement
-from tfstudy.runs.store import read_predictions, read_result
+from tfstudy.runs.store import read_measurement, read_predictions, read_result
 from tfstudy.training.checkpoints import STATE_KEY, DamagedError, load_checkpoint, load_weights, save_checkpoint
 from tfstudy.training.checkpoints import save_weights as share
 

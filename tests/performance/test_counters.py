@@ -8,8 +8,7 @@ from torch import nn
 
 from tfstudy import models
 from tfstudy.models.tokens import Tokens
-from tfstudy.performance.counters import count, peak_bytes, size_of
-from tfstudy.performance.measure import explicit_attention
+from tfstudy.performance.measure import count, explicit_attention, peak_bytes, size_of
 
 CPU, FLOAT = torch.device("cpu"), 4
 BATCH, DIM, INNER, LAYERS, VOCAB = 3, 16, 24, 2, 11

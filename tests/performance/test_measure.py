@@ -5,9 +5,8 @@ import torch
 
 from tfstudy import models
 from tfstudy.performance import measure as module
-from tfstudy.performance.measure import build, measure, workload
-from tfstudy.performance.record import VARIANTS, WORKS
-from tfstudy.performance.settings import AXES, Request, Setting, config_of, parse_request
+from tfstudy.performance.measure import measure, workload
+from tfstudy.performance.record import AXES, VARIANTS, WORKS, Request, Setting, config_of, parse_request
 
 CPU = torch.device("cpu")
 SIZES = {"length": (4, 8), "width": (16,), "batch": (2,)}
@@ -58,7 +57,7 @@ def test_every_variant_is_measured_where_it_differs_and_a_setting_without_enough
 def step(arch: str, variant: str, work: str):
     setting = Setting(work, arch, variant, 7, 16, 3)
     config = config_of(setting, Request((arch,), AXES, (work,), tuple(VARIANTS)))
-    return workload(setting, config, *build(config, CPU))
+    return workload(setting, config, CPU, {})
 
 
 @pytest.mark.parametrize("arch", models.built_in())

@@ -10,7 +10,8 @@ from tfstudy.report.measured import attention_listing, by_condition, listing, me
 from tfstudy.report.page import write_report
 from tfstudy.report.plots.instruments import attention
 from tfstudy.report.plots.instruments import measurement as plot
-from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
+from tfstudy.runs.schema import Chart, Measurement
+from tfstudy.runs.store import save_measurement
 
 LINE = Chart("line", x="length", y="entropy", hue="layer", facet="kind")
 

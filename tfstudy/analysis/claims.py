@@ -47,8 +47,8 @@ from tfstudy.analysis.summary import (
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 from tfstudy.plugins import command
-from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
-from tfstudy.runs.schema import METRIC_NAMES
+from tfstudy.runs.schema import METRIC_NAMES, Measurement
+from tfstudy.runs.store import read_measurement, saved_instruments
 from tfstudy.tasks.scoring import wilson
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ def bench(
     Training and generation of models of about equal size, on random tokens. Variants: generation without a cache
     (uncached), attention without fused kernels (explicit), gradient checkpointing, and mixed precision (bf16).
     """
-    from tfstudy.performance.record import check_free, write_records
-    from tfstudy.performance.settings import parse_request
+    from tfstudy.performance.record import check_free, parse_request, write_records
 
     format_ = listing_format(format_)
     request = parse_request(arch, vary or [], measure, variant, settings or [], repeats)

@@ -176,8 +176,7 @@ def measure(
     from tfstudy.experiment.finished import measure_runs
     from tfstudy.report.markup import plural
     from tfstudy.report.measured import by_condition, listing
-    from tfstudy.runs.measurement_record import FOLDER
-    from tfstudy.runs.store import open_run
+    from tfstudy.runs.store import INSTRUMENTS, open_run
 
     with progress_on_stderr(quiet):
         measured, notes = measure_runs(paths, instrument, settings, save, online)
@@ -193,7 +192,7 @@ def measure(
     if out and format_ == "text":
         print(out)
     if save and format_ == "text":
-        print(f"saved: {FOLDER}/{instrument}.json in {plural(len(measured), 'run folder')}")
+        print(f"saved: {INSTRUMENTS}/{instrument}.json in {plural(len(measured), 'run folder')}")
 
 
 def attention(path: Path, settings: dict[str, Any], out: Path | None, format: str, online: bool, quiet: bool) -> None:

@@ -25,44 +25,56 @@ def presets(task: str, archs: Iterable[str] | None = None) -> dict[str, dict[str
     plugin = tasks.plugin(task)
     own = presets_file(plugin) if plugin else configs() / "presets" / f"{task}.yaml"
     shared = not own.exists()
-    found = _of_archs(_from(configs() / "presets" / "shared.yaml" if shared else own))
+    found = _named(_read(configs() / "presets" / "shared.yaml" if shared else own))
     if shared:
-        found = {"default": found["tuned"]} if plugin else found
-        cls = tasks.find(task)
+        found, cls = {"default": found["tuned"]} if plugin else found, tasks.find(task)
         for trees in found.values():
             for arch, tree in trees.items():
                 trees[arch] = merge({"train": {"steps": cls.steps_of.get(arch, cls.steps)}}, tree)
     for arch in models.names() if archs is None else archs:
         with suppress(UserError):
-            file = presets_file(brought) if (brought := models.plugin(arch)) else None
-            for name, tree in _from(file).get(task, {}).items() if file else ():
+            brought = models.plugin(arch)
+            for name, tree in _read(presets_file(brought)).get(task, {}).items() if brought else ():
                 if isinstance(tree, dict):
                     found.setdefault(name, {})[arch] = tree
     return found
 
 
-def _from(path: Path) -> dict[str, Tree]:
-    return _read(path, path.stat().st_mtime_ns) if path.exists() else {}
+def _read(path: Path) -> Tree:
+    return _read_once(path, path.stat().st_mtime_ns) if path.exists() else {}
 
 
 @lru_cache(maxsize=32)
-def _read(path: Path, modified: int) -> dict[str, Tree]:
+def _read_once(path: Path, modified: int) -> Tree:
     """Read a file once per version: tables compare each condition with its preset."""
     return read_yaml(path, aliases=True)
 
 
-def _of_archs(tree: Tree) -> dict[str, dict[str, Tree]]:
+def _named(tree: Tree) -> dict[str, dict[str, Tree]]:
     """Return what in a file are presets."""
     named = {name: archs for name, archs in tree.items() if isinstance(archs, dict)}
     return {name: {k: one for k, one in archs.items() if isinstance(one, dict)} for name, archs in named.items()}
 
 
-def preset(task: str, arch: str, name: str = "default") -> Tree:
-    """Return the sections of a preset; `name` may be FILE:NAME. Without a preset `default` the result is empty.
+def preset(task: str, arch: str, name: str = "default", notes: bool = False) -> Tree:
+    """Return the sections of a preset, or its notes; `name` may be FILE:NAME. Empty without a preset `default`.
 
     `UserError` if the task and architecture have no preset of this name.
     """
-    return {key: value for key, value in _find(task, arch, name).items() if key not in NOTES}
+    file, _, key = name.rpartition(":")
+    available = _named(read_yaml(Path(file))) if file else presets(task, [arch] if arch in models.names() else [])
+    known = {k: archs for k, archs in available.items() if arch in archs}
+    if name == "default" and name not in known:
+        return {}
+    found = known[one_of("preset", key, known, f"{file or 'presets'} ({task}, {arch})")][arch]
+    return {key: value for key, value in found.items() if (key in NOTES) == notes}
+
+
+def preset_notes(task: str, arch: str, name: str) -> Tree:
+    """Return what a preset is `about`, and its `differences` from the paper it is named after; empty without one."""
+    with suppress(UserError):
+        return preset(task, arch, name, notes=True)
+    return {}
 
 
 def starting_point(task: str, arch: str, name: str = "default") -> Tree:
@@ -70,25 +82,7 @@ def starting_point(task: str, arch: str, name: str = "default") -> Tree:
 
     So its runs have the steps, batches, learning rate and dropout that the others have. `UserError` as in `preset`.
     """
-    found = preset(task, arch, name)
-    if found or name != "default":
+    if (found := preset(task, arch, name)) or name != "default":
         return found
     found = preset(task, REFERENCE)
     return found | {"model": {key: value for key, value in found.get("model", {}).items() if key == "dropout"}}
-
-
-def preset_notes(task: str, arch: str, name: str) -> Tree:
-    """Return what a preset is `about`, and its `differences` from the paper it is named after; empty without one."""
-    with suppress(UserError):
-        return {key: value for key, value in _find(task, arch, name).items() if key in NOTES}
-    return {}
-
-
-def _find(task: str, arch: str, name: str) -> Tree:
-    """Return a preset with its notes."""
-    file, _, key = name.rpartition(":")
-    available = _of_archs(read_yaml(Path(file))) if file else presets(task, [arch] if arch in models.names() else [])
-    known = {k: archs for k, archs in available.items() if arch in archs}
-    if name == "default" and name not in known:
-        return {}
-    return known[one_of("preset", key, known, f"{file or 'presets'} ({task}, {arch})")][arch]

@@ -13,26 +13,26 @@ from pydantic import BaseModel, ValidationError
 
 from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.config.trees import MAX_DEPTH, Tree, as_number, merge, parse_yaml, unflatten
+from tfstudy.config.trees import MAX_DEPTH, Tree, merge, parse_yaml, unflatten
 from tfstudy.errors import UserError, nearest, quoted
 
 Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
 LARGEST = 2**63 - 1  # of all integers
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
-RETIRED: dict[str, Any] = {  # keys that are gone, with their last default; a tuple has those of several architectures
-    "data.duplicates": "allowed", "data.hub": "", "data.max_edit_distance": 3, "data.test_digits": 0,
-    "data.test_symbols": 0, "data.modulus": 7, "data.reverse_output": False, "data.repeats": 2, "data.digits": 3,
-    "data.queries": 0, "data.bleu_tokenizer": "auto", "data.drop_overlap": True, "data.lowercase": False,
-    "data.max_subwords": 0, "data.reverse": False, "data.shared_subwords": True, "data.subset_seed": 0,
-    "data.subword_pairs": 0, "data.source_language": "",
-    "model.activation_dropout": None, "model.attention": ("full", True), "model.attention_window": 0,
-    "model.cross_positions": "none", "model.decoder_positions": None, "model.depth_signal": False,
-    "model.expert_balance": 0.01, "model.experts": 0, "model.experts_per_token": 1, "model.heads": 1,
-    "model.input_feeding": False, "model.input_injection": False, "model.layer_init": "xavier", "model.qk_norm": False,
-    "model.score_scale": "sqrt_dim", "model.self_attention_every": 0, "model.temperature": 1.0, "model.test_layers": 0,
-    "model.weight_norm": True, "model.word_dropout": 0.0,
-    "train.average_last": 0, "train.ema_decay": 0.0,
+RETIRED: dict[str, tuple[Any, ...]] = {  # keys that are gone, with their last defaults
+    "data.duplicates": ("allowed",), "data.hub": ("",), "data.max_edit_distance": (3,), "data.test_digits": (0,),
+    "data.test_symbols": (0,), "data.modulus": (7,), "data.reverse_output": (False,), "data.repeats": (2,),
+    "data.digits": (3,), "data.queries": (0,), "data.bleu_tokenizer": ("auto",), "data.drop_overlap": (True,),
+    "data.lowercase": (False,), "data.max_subwords": (0,), "data.reverse": (False,), "data.shared_subwords": (True,),
+    "data.subset_seed": (0,), "data.subword_pairs": (0,), "data.source_language": ("",),
+    "model.activation_dropout": (None,), "model.attention": ("full", True), "model.attention_window": (0,),
+    "model.cross_positions": ("none",), "model.decoder_positions": (None,), "model.depth_signal": (False,),
+    "model.expert_balance": (0.01,), "model.experts": (0,), "model.experts_per_token": (1,), "model.heads": (1,),
+    "model.input_feeding": (False,), "model.input_injection": (False,), "model.layer_init": ("xavier",),
+    "model.qk_norm": (False,), "model.score_scale": ("sqrt_dim",), "model.self_attention_every": (0,),
+    "model.temperature": (1.0,), "model.test_layers": (0,), "model.weight_norm": (True,), "model.word_dropout": (0.0,),
+    "train.average_last": (0,), "train.ema_decay": (0.0,),
 }  # fmt: skip
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
@@ -77,12 +77,12 @@ def resolve_section(section: type[Section], values: Any, prefix: str = "", known
     """Return a validated section of a config, or the settings of an instrument; `UserError` with a line per error."""
     if not isinstance(values, dict):
         raise UserError(f"'{prefix.rstrip('.')}' must be a section of keys, but is {quoted(values)}")
-    values = _without_retired(values, section, prefix)
+    own = section.model_fields  # a plug-in may have a key that is gone elsewhere
+    values = {key: value for key, value in values.items() if key in own or value not in RETIRED.get(prefix + key, ())}
     unfit = {key: rule for key, value in values.items() if (rule := _unfit(value))}
     errors = [f"'{prefix}{key}' must be {rule}, but is {quoted(values[key])}" for key, rule in unfit.items()]
-    numbers = {key for key, field in section.model_fields.items() if field.annotation is float}
-    fit = {k: as_number(v) if k in numbers else v for k, v in values.items() if k not in unfit}
     try:
+        fit = {key: value for key, value in values.items() if key not in unfit}
         found = section.model_validate(fit, strict=True)
     except ValidationError as error:
         errors += _explain(error, section, prefix, known)
@@ -115,19 +115,6 @@ def overrides(assignments: Sequence[str]) -> Tree:
     return tree
 
 
-def _without_retired(values: Tree, section: type[BaseModel], prefix: str) -> Tree:
-    """Return the values of a section without the keys in `RETIRED` that have their last default.
-
-    A key that the section itself has, such as that of a plug-in, is not one of them.
-    """
-    gone = {key for key in values if f"{prefix}{key}" in RETIRED and key not in section.model_fields}
-    return {
-        key: value
-        for key, value in values.items()
-        if key not in gone or value not in (one if isinstance(one := RETIRED[f"{prefix}{key}"], tuple) else (one,))
-    }
-
-
 def _unfit(value: Any) -> str:
     """Return what a value of any setting must be and is not; empty if it may be one."""
     if isinstance(value, str) and NO_TEXT.search(value):
@@ -154,13 +141,13 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str, know
 
 def _unknown(key: str, section: type[BaseModel], prefix: str, known: Sequence[str]) -> str:
     """The message for an unknown key: the architectures that have it, the nearest key, or all keys of the section."""
-    keys, text, owners = [prefix + name for name in section.model_fields], f"unknown key '{prefix}{key}'", []
+    keys, whole, owners = [prefix + name for name in section.model_fields], prefix + key, []
     for arch in models.names() if prefix == "model." else ():
         with suppress(UserError):  # a plug-in that can't be imported
             owners += [arch] * (key in models.find(arch).Config.model_fields)
     if owners:
-        return f"{text}; it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
-    if (whole := prefix + key) in RETIRED:
-        return f"'{whole}' is no longer a setting; a config may only have its last default, {RETIRED[whole]}"
+        return f"unknown key '{whole}'; it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
+    if gone := RETIRED.get(whole):
+        return f"'{whole}' is no longer a setting; a config may only have its last default, {gone[0]}"
     expected = f"; expected one of: {', '.join(keys) or '(there are none)'}"
-    return text + (nearest(key, keys) or nearest(key, known, ALMOST) or expected)
+    return f"unknown key '{whole}'{nearest(key, keys) or nearest(key, known, ALMOST) or expected}"

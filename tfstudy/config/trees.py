@@ -1,6 +1,5 @@
 """Trees of settings: nested dictionaries, merged and flattened, and read from YAML within bounds. Imports no torch."""
 
-import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -48,15 +47,6 @@ def unflatten(flat: Mapping[str, Any]) -> Tree:
     return tree
 
 
-def as_number(value: Any) -> Any:
-    """Return the number that a text is: YAML reads 1e-3 as text. Return any other value as it is."""
-    try:
-        number = float(value) if isinstance(value, str) else math.nan
-    except ValueError:
-        return value
-    return number if math.isfinite(number) else value
-
-
 def short_key(key: str) -> str:
     """Return `norm` for `model.norm`, as tables name a setting; the whole key if its last word is ambiguous."""
     word = key.rpartition(".")[2]
@@ -64,7 +54,7 @@ def short_key(key: str) -> str:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads numbers, booleans, null and text, but no dates: a config has none, and 2020-02-30 is a name."""
+    """Reads numbers, also 1e-3, booleans, null and text, but no dates: a config has none, and 2020-02-30 is a name."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -79,13 +69,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.integer)
+EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+\Z")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, [*"-+0123456789"])
 
 
 def configs() -> Path:
     """Return the folder `configs/`: next to the package in a checkout, inside the package in an installed wheel."""
-    package = Path(__file__).parents[1]
-    inside = package / "configs"
-    return inside if inside.is_dir() else package.parent / "configs"
+    inside = Path(__file__).parents[1] / "configs"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "configs"
 
 
 def read_yaml(path: Path, aliases: bool = False) -> Tree:

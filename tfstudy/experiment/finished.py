@@ -25,14 +25,7 @@ from tfstudy.models.base import Model
 from tfstudy.plugins import command
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
-from tfstudy.runs.measurement_record import (
-    KINDS,
-    Measurement,
-    read_measurement,
-    save_measurement,
-    saved_instruments,
-)
-from tfstudy.runs.schema import DecodingSettings, Prediction, ReadTest, Result
+from tfstudy.runs.schema import DecodingSettings, Measurement, Prediction, ReadTest, Result
 from tfstudy.runs.store import (
     TASK_FILES,
     WEIGHTS,
@@ -40,8 +33,11 @@ from tfstudy.runs.store import (
     find_weights,
     open_run,
     read_config,
+    read_measurement,
     read_predictions,
     read_result,
+    save_measurement,
+    saved_instruments,
     write_run,
 )
 from tfstudy.runs.studyfile import check_writable, read_bytes
@@ -326,7 +322,6 @@ def measure_runs(
     values = resolve_section(cls.Config, dict(settings)).model_dump()
     if values.get("split") == "":
         values["split"] = "validation"  # what the instrument takes, if the task has it
-    one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
     measured: list[Measured] = []
     failures: list[str] = []
     read = 0

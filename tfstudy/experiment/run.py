@@ -26,9 +26,8 @@ from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.files import utc_now, write_atomically
 from tfstudy.runs.identity import environment
-from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.schema import DecodingSettings, Result, Started
-from tfstudy.runs.store import RunFolder, is_finished, open_run, read_result, run_folder, write_run
+from tfstudy.runs.store import RunFolder, is_finished, open_run, read_result, run_folder, saved_instruments, write_run
 from tfstudy.runs.studyfile import packed_in
 from tfstudy.tasks.base import overlap, warnings
 

@@ -10,9 +10,8 @@ from tfstudy.experiment.api import RunOptions, check_measured, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.measurement_record import save_measurement
 from tfstudy.runs.schema import Resumed, StepsComputed
-from tfstudy.runs.store import RunFolder
+from tfstudy.runs.store import RunFolder, save_measurement
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
 from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint, rewind_metrics

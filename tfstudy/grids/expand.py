@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import tasks
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, as_number, flatten, unflatten
+from tfstudy.config.trees import Tree, flatten, unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.code_versions import declared_versions
@@ -40,27 +40,30 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     points = list(_points(grid))
     _check_selectors(grid, [point for point, _ in points])
 
-    def kept(point: Point) -> bool:
-        return not any(matches(point, part) for part in grid["exclude"])
+    def excluded(point: Point) -> bool:
+        return any(matches(point, part) for part in grid["exclude"])
 
     runs: dict[str, GridRun] = {}
     problems: dict[str, list[str]] = {}  # config error to the runs that have it
     for point, seeds in points:
-        if kept(point):
-            tree = unflatten(point)
-            preset = str(tree.pop("preset", "default"))
-            try:
-                if "task" not in tree:
-                    raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
-                config = compose_config(str(tree["task"]), None, preset, tree, smoke=smoke)
-            except UserError as error:
-                for line in str(error).splitlines():
-                    problems.setdefault(line, []).append(_name(point, grid))
-                continue
-            for seed in [config.seed] if seeds is None else parse_seeds(seeds):
-                if kept({**point, "seed": seed}):
-                    seeded = config.model_copy(update={"seed": seed})
-                    runs[seeded.model_dump_json()] = GridRun(seeded, preset)
+        if excluded(point):
+            continue
+        tree = unflatten(point)
+        preset = str(tree.pop("preset", "default"))
+        try:
+            if "task" not in tree:
+                raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
+            config = compose_config(str(tree["task"]), None, preset, tree, smoke=smoke)
+        except UserError as error:
+            keys = [key for key in point if key in grid["axes"]] or list(point)
+            name = " ".join(f"{k}={point[k] if isinstance(point[k], str) else json.dumps(point[k])}" for k in keys)
+            for line in str(error).splitlines():
+                problems.setdefault(line, []).append(name)
+            continue
+        for seed in [config.seed] if seeds is None else parse_seeds(seeds):
+            if not excluded({**point, "seed": seed}):
+                seeded = config.model_copy(update={"seed": seed})
+                runs[seeded.model_dump_json()] = GridRun(seeded, preset)
     if problems:
         raise UserError(with_owners(problems, len(points)))
     if not runs:
@@ -113,8 +116,7 @@ def plan(
         except UserError as error:
             errors.setdefault(str(error), key)
             continue
-        versions = declared_versions(config.task, config.arch)
-        identity = identify(config, data[key][1], versions)
+        identity = identify(config, data[key][1], declared_versions(config.task, config.arch))
         planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity, parameters))
     if errors:
         raise UserError("\n".join(errors))
@@ -122,14 +124,9 @@ def plan(
 
 
 def matches(point: Point, selector: Point) -> bool:
-    """Whether a `when` or `exclude` selects a run, such as `{data.split: length}` or `{arch: [lstm, cnn]}`.
-
-    Numbers are compared as numbers, however they are written.
-    """
-    return all(
-        as_number(point.get(key)) in map(as_number, wanted if isinstance(wanted, list) else [wanted])
-        for key, wanted in flatten(selector).items()
-    )
+    """Whether a `when` or `exclude` selects a run, such as `{data.split: length}` or `{arch: [lstm, cnn]}`."""
+    wanted = {key: value if isinstance(value, list) else [value] for key, value in flatten(selector).items()}
+    return all(point.get(key) in values for key, values in wanted.items())
 
 
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
@@ -173,8 +170,3 @@ def _product(axes: Mapping[str, list[Any]]) -> list[Tree]:
         owners |= dict.fromkeys(keys, axis)
     check_size(math.prod(map(len, values)))
     return [dict(itertools.chain(*(setting.items() for setting in one))) for one in itertools.product(*values)]
-
-
-def _name(point: Point, grid: Tree) -> str:
-    keys = [key for key in point if key in grid["axes"]] or list(point)
-    return " ".join(f"{key}={point[key] if isinstance(point[key], str) else json.dumps(point[key])}" for key in keys)

@@ -66,8 +66,7 @@ def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] =
     lists = {key: [word.strip() for word in text.split(",")] for key, text in axes.items() if text is not None}
     assigned = parse_axes(set_)
     for key in lists.keys() & assigned.keys():
-        option = "--" + key.removeprefix("data.")
-        raise UserError(f"{option} and --set {key} contradict each other: give one of them")
+        raise UserError(f"--{key.removeprefix('data.')} and --set {key} contradict each other: give one of them")
     lists |= assigned
     seeds = lists.pop("seed", None)
     return with_axes(with_tier(read_grid(name) if name else {}, tier), lists, seeds)
@@ -75,22 +74,18 @@ def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] =
 
 def validated(grid: Tree) -> Tree:
     """Return the grid with all its keys; `UserError` with every part that has a wrong name or type."""
-    problems: list[str] = []
-
-    def checked(kind: type[Section], tree: Tree, prefix: str = "") -> Tree:
+    parts, problems, found = grid.get("per"), dict[str, None](), list[Tree]()
+    own = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    kinds: list[tuple[type[Section], Tree, str]] = [(Grid, grid, ""), *((Part, part, "per.") for part in own)]
+    for kind, tree, prefix in kinds:
         try:
             given = {key: value for key, value in tree.items() if value is not None}
-            return resolve_section(kind, given, prefix).model_dump()
+            found.append(resolve_section(kind, given, prefix).model_dump())
         except UserError as error:
-            problems.append(str(error))
-            return {}
-
-    whole = checked(Grid, grid)
-    parts = grid.get("per")  # those of a grid with errors, too
-    own = [checked(Part, part, "per.") for part in (parts if isinstance(parts, list) else []) if isinstance(part, dict)]
+            problems |= dict.fromkeys(str(error).splitlines())
     if problems:
-        raise UserError("\n".join(dict.fromkeys("\n".join(problems).splitlines())))
-    return whole | {"per": own}
+        raise UserError("\n".join(problems))
+    return found[0] | {"per": found[1:]}
 
 
 def with_tier(grid: Tree, name: str) -> Tree:
@@ -100,24 +95,16 @@ def with_tier(grid: Tree, name: str) -> Tree:
     if name and not tiers:
         raise UserError(f"--tier {quoted(name, marks='')}: this grid has no tiers")
     changes = (tiers[one_of("tier", name, tiers)] if name else None) or {}
-    return validated(merge(_without_own_seeds(grid) if "seeds" in changes else grid, changes))
-
-
-def _without_own_seeds(grid: Tree) -> Tree:
-    """Return the grid without the seeds of parts, so that those of the grid hold for all runs."""
-    return {**grid, "per": [{**part, "seeds": None} for part in grid["per"]]}
+    return validated(merge(with_axes(grid, {}, changes.get("seeds")), changes))
 
 
 def with_axes(grid: Tree, axes: Mapping[str, Sequence[Any]], seeds: Any = None) -> Tree:
-    """Return the grid with these axes, and these seeds if given, in place of its own."""
-
-    def others(section: Tree) -> Tree:
-        return {key: values for key, values in section["axes"].items() if key not in axes}
-
+    """Return the grid with these axes, and these seeds if given for all its runs, in place of its own."""
     grid = validated(grid)
-    per = [{**part, "axes": others(part)} for part in grid["per"]]
-    grid = {**grid, "axes": {**others(grid), **axes}, "per": per}
-    return grid if seeds is None else {**_without_own_seeds(grid), "seeds": seeds}
+    for section in (grid, *grid["per"]):
+        section["axes"] = {key: values for key, values in section["axes"].items() if key not in axes}
+        section["seeds"] = section["seeds"] if seeds is None else None
+    return grid | {"axes": grid["axes"] | axes, "seeds": grid["seeds"] if seeds is None else seeds}
 
 
 def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
@@ -135,12 +122,13 @@ def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
 
 def parse_seeds(seeds: Any) -> list[int]:
     """Return the seeds of `3`, `0-4`, `0,2,5-7` or a list of these, each once."""
-    parts = seeds if isinstance(seeds, list) else str(seeds).split(",")
-    matched = [re.fullmatch(r"\s*(\d{1,19})(?:\s*-\s*(\d{1,19}))?\s*", str(part), re.ASCII) for part in parts]
+    parts = list(map(str, seeds)) if isinstance(seeds, list) else str(seeds).split(",")
+    matched = [re.fullmatch(r"\s*(\d{1,19})(?:\s*-\s*(\d{1,19}))?\s*", part, re.ASCII) for part in parts]
     ranges = [(int(match[1]), int(match[2] or match[1])) for match in matched if match]
     if not parts or not all(matched) or not all(first <= last < 2**63 for first, last in ranges):
-        listed = quoted(",".join(map(str, parts)))
-        raise UserError(f"seeds must be numbers below 2^63 and ranges such as 0-4 or 0,1,5, but are {listed}")
+        raise UserError(
+            f"seeds must be numbers below 2^63 and ranges such as 0-4 or 0,1,5, but are {quoted(','.join(parts))}"
+        )
     check_size(sum(last - first + 1 for first, last in ranges))
     return list(dict.fromkeys(seed for first, last in ranges for seed in range(first, last + 1)))
 

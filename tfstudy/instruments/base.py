@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.models.base import Model
-from tfstudy.runs.measurement_record import Chart, Row
+from tfstudy.runs.schema import Chart, Row
 from tfstudy.tasks.base import Task
 
 __all__ = ["Chart", "Instrument", "Row", "Settings", "Subject"]

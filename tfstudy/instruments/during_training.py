@@ -9,7 +9,7 @@ from tfstudy import instruments
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Instrument, Row, Subject
-from tfstudy.runs.measurement_record import Measurement
+from tfstudy.runs.schema import Measurement
 
 
 class Listener(Callback):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tfstudy.config.schema import RunConfig
 from tfstudy.instruments.base import Chart
 from tfstudy.instruments.during_training import Listener, TrainingInstrument
-from tfstudy.runs.measurement_record import MAX_ROWS
+from tfstudy.runs.schema import MAX_ROWS
 
 POINTS = 200  # measured steps of a run, or fewer if it has very many layers
 

@@ -1,6 +1,8 @@
 """Measure settings: FLOPs and memory once, times in rounds over all settings, so that load affects all alike.
 
-What is measured is an optimiser step, or the greedy generation of a batch, of a model on random tokens.
+What is measured is an optimiser step, or the greedy generation of a batch, of a model on random tokens. FLOPs are those
+of torch's counter, with formulas for the fused operators that it does not know. Memory is counted exactly on a CPU, and
+is what the allocator reports on CUDA.
 """
 
 import math
@@ -8,15 +10,21 @@ import os
 import platform
 import random
 import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import cached
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
@@ -26,9 +34,7 @@ from tfstudy.models.attention import Weights
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.models.checkpointing import gradient_checkpointing
 from tfstudy.models.tokens import Tokens
-from tfstudy.performance import counters
-from tfstudy.performance.record import Machine, Record
-from tfstudy.performance.settings import Request, Setting, config_of
+from tfstudy.performance.record import Flops, Machine, Record, Request, Setting, config_of
 from tfstudy.runs.identity import PACKAGES, commit
 from tfstudy.training.loss import summed_loss
 from tfstudy.training.memory import attempt
@@ -38,6 +44,8 @@ from tfstudy.training.step import build_optimizer
 SHORTEST = 0.05  # seconds of a repeat: a faster step is repeated within it
 VOCAB = 256  # tokens of each vocabulary, with the special ones
 SEED = 0
+Built = tuple[Model, torch.optim.Optimizer]
+aten = torch.ops.aten
 
 
 @dataclass(frozen=True)
@@ -53,34 +61,30 @@ class Workload:
 
     def __call__(self) -> list[list[int]]:
         """Do one optimiser step as `tfstudy run` does, or generate as many tokens as targets have for each source."""
-        explicit = explicit_attention(self.model) if self.setting.variant == "explicit" else ExitStack()
-        bf16 = self.config.train.precision == "bf16-mixed"
+        source, length, train = Tokens.of(self.source), self.setting.length, self.config.train
+        bf16 = train.precision == "bf16-mixed"
         precision = torch.autocast(self.source.device.type, torch.bfloat16, enabled=bf16)
-        with explicit:
-            if self.setting.work == "training":
-                self._train(precision)
-                return []
-            source, length = Tokens.of(self.source), self.setting.length
-            with precision:
-                if self.setting.variant == "uncached":
-                    return greedy_without_cache(self.model.eval(), source, length)
-                return greedy_of_lengths(self.model.eval(), source, torch.full_like(self.source[:, 0], length))
-
-    def _train(self, precision: torch.autocast) -> None:
-        model, train, targets = self.model.train(), self.config.train, self.target[:, 1:].flatten()
-        inputs = Tokens.of(self.source), Tokens.of(self.target[:, :-1])
-        self.optimizer.zero_grad(set_to_none=True)
-        with precision, gradient_checkpointing(train.gradient_checkpointing):
-            loss = summed_loss(model(*inputs), targets, train.label_smoothing)  # nothing keeps the logits
-        (loss / len(targets)).backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), train.gradient_clip_norm or math.inf)
-        self.optimizer.step()
+        with explicit_attention(self.model) if self.setting.variant == "explicit" else ExitStack():
+            if self.setting.work == "generation":
+                model = self.model.eval()
+                with precision:
+                    if self.setting.variant == "uncached":
+                        return greedy_without_cache(model, source, length)
+                    return greedy_of_lengths(model, source, torch.full_like(self.source[:, 0], length))
+            model, targets = self.model.train(), self.target[:, 1:].flatten()
+            self.optimizer.zero_grad(set_to_none=True)
+            with precision, gradient_checkpointing(train.gradient_checkpointing):  # nothing keeps the logits
+                loss = summed_loss(model(source, Tokens.of(self.target[:, :-1])), targets, train.label_smoothing)
+            (loss / len(targets)).backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(model.parameters(), train.gradient_clip_norm or math.inf)
+            self.optimizer.step()
+            return []
 
     def lasting_bytes(self) -> int:
         """Return the bytes of parameters and buffers, and in training of the states of the optimiser."""
         states = self.optimizer.state.values() if self.setting.work == "training" else ()
         state = [value for one in states for value in one.values() if isinstance(value, Tensor)]
-        return counters.size_of([*self.model.parameters(), *self.model.buffers(), *state])
+        return size_of([*self.model.parameters(), *self.model.buffers(), *state])
 
 
 def explicit_attention(model: Model) -> ExitStack:
@@ -110,21 +114,19 @@ def greedy_without_cache(model: Model, source: Tokens, length: int) -> list[list
     return generated
 
 
-def build(config: RunConfig, device: torch.device) -> tuple[Model, torch.optim.Optimizer]:
-    """Return the model of a config on a device, with its optimiser."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        model = models.find(config.arch)(config.model, VOCAB, VOCAB).to(device)
-    return model, build_optimizer(model, config.train)
-
-
-def workload(setting: Setting, config: RunConfig, model: Model, optimizer: torch.optim.Optimizer) -> Workload:
-    """Return what is measured of a setting, with random tokens on the device of the model."""
-    generator, device = torch.Generator().manual_seed(SEED), next(model.parameters()).device
+def workload(setting: Setting, config: RunConfig, device: torch.device, built: dict[str, Built]) -> Workload:
+    """Return what is measured of a setting; `built` has the models, which variants, lengths and batches share."""
+    key = f"{config.arch} {config.model.model_dump_json()}"
+    if key not in built:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)
+            model = models.find(config.arch)(config.model, VOCAB, VOCAB).to(device)
+        built[key] = model, build_optimizer(model, config.train)
+    generator = torch.Generator().manual_seed(SEED)
     source, tokens = torch.randint(len(SPECIAL), VOCAB, (2, setting.batch, setting.length), generator=generator)
     source[:, -1] = tokens[:, -1] = EOS
     target = nn.functional.pad(tokens, (1, 0), value=BOS)
-    return Workload(setting, config, model, optimizer, source.to(device), target.to(device))
+    return Workload(setting, config, *built[key], source.to(device), target.to(device))
 
 
 def measure(request: Request, device: torch.device, name: str) -> tuple[list[Record], list[str]]:
@@ -133,32 +135,39 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
     `name` is that of the device. `UserError`, before anything is measured, if a setting is invalid.
     """
     configs = {setting: config_of(setting, request) for setting in request.settings()}
-    machine, notes = machine_record(device, name), list[str]()
-    built: dict[str, tuple[Model, torch.optim.Optimizer]] = {}  # which variants, lengths and batch sizes share
+    machine, notes = (
+        Machine(
+            started=datetime.now(UTC).isoformat(timespec="microseconds"),
+            accelerator="cuda" if device.type == "cuda" else "cpu",
+            device=name,
+            threads=torch.get_num_threads(),
+            processors=os.cpu_count() or 1,
+            platform=platform.platform(),
+            versions={"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+            commit=commit(),
+        ),
+        list[str](),
+    )
+    built: dict[str, Built] = {}
     prepared: list[tuple[Workload, Record, int]] = []  # with the number of steps of a repeat
     progress = ProgressLines("preparing", len(configs), "settings")
     for number, (setting, config) in enumerate(configs.items()):
         progress.update(number)
-        key = f"{config.arch} {config.model.model_dump_json()}"
-        built[key] = built.get(key) or build(config, device)
-        one = workload(setting, config, *built[key])
+        one = workload(setting, config, device, built)
         if ready := attempt(lambda one=one: prepare(one, request, machine)):  # type: ignore[misc]
             prepared.append((one, *ready))
         else:
             notes.append(f"not enough memory: {' '.join(map(str, setting))}")
     order, places = random.Random(0), range(len(prepared))  # each round has an order of its own
     rounds = [place for _ in range(request.repeats * request.timed) for place in order.sample(places, len(places))]
-    times: list[list[tuple[float, float]]] = [[] for _ in places]
     progress = ProgressLines("measuring", len(rounds), "times")
     for number, place in enumerate(rounds):
         progress.update(number)
-        one, _, steps = prepared[place]
-        times[place].append(timed(one, steps))
-    records = []
-    for (_, record, _), own in zip(prepared, times, strict=True):
-        seconds, cpu_seconds = zip(*own, strict=True) if own else ((), ())
-        records.append(msgspec.structs.replace(record, seconds=seconds, cpu_seconds=cpu_seconds))
-    return records, notes
+        one, record, steps = prepared[place]
+        seconds, cpu_seconds = timed(one, steps)
+        times = {"seconds": (*record.seconds, seconds), "cpu_seconds": (*record.cpu_seconds, cpu_seconds)}
+        prepared[place] = one, msgspec.structs.replace(record, **times), steps
+    return [record for _, record, _ in prepared], notes
 
 
 def prepare(one: Workload, request: Request, machine: Machine) -> tuple[Record, int]:
@@ -169,10 +178,10 @@ def prepare(one: Workload, request: Request, machine: Machine) -> tuple[Record, 
     memory = step = flops = None
     if "memory" in request.measures:
         one.optimizer.zero_grad(set_to_none=True)
-        step = counters.peak_bytes(one, one.source.device)
+        step = peak_bytes(one, one.source.device)
         memory = step + one.lasting_bytes()
     if "flops" in request.measures:
-        flops = counters.count(one, one.model)
+        flops = count(one, one.model)
         if variant == "checkpointing":  # the counter doesn't always know to which module a second computation belongs
             flops = msgspec.structs.replace(flops, feedforward=None)
     record = Record(
@@ -194,15 +203,93 @@ def timed(one: Workload, steps: int) -> tuple[float, float]:
     return (time.perf_counter() - start) / steps, (time.process_time() - cpu_start) / steps
 
 
-def machine_record(device: torch.device, name: str) -> Machine:
-    """Return where and when is measured; `name` is that of the device."""
-    return Machine(
-        started=datetime.now(UTC).isoformat(timespec="microseconds"),
-        accelerator="cuda" if device.type == "cuda" else "cpu",
-        device=name,
-        threads=torch.get_num_threads(),
-        processors=os.cpu_count() or 1,
-        platform=platform.platform(),
-        versions={"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
-        commit=commit(),
-    )
+# FLOPs and memory, which do not depend on the load of the machine
+
+
+def _recurrent(x: Sequence[int], weights: Any, *more: Any, out_shape: Any = None, **_: Any) -> int:
+    """Return the FLOPs of a recurrent layer: each matrix is multiplied with a vector at every position.
+
+    For an LSTM from `d` to `h` units these are 2 (4 h d + 4 h h) = 8 h (d + h) at a position. cuDNN gets all directions
+    and layers as one list of weights, oneDNN the two matrices of one layer.
+    """
+    listed = isinstance(weights[0], Sequence)
+    matrices = [shape for shape in weights if len(shape) == 2] if listed else [weights, more[0]]
+    return 2 * math.prod(x[:-1]) * sum(map(math.prod, matrices))
+
+
+FORMULAS: Mapping[Any, Callable[..., int]] = {  # attention computes all pairs, with a causal mask too
+    aten.mkldnn_rnn_layer: _recurrent,
+    aten.mkldnn_rnn_layer_backward: lambda *a, **b: 2 * _recurrent(*a, **b),  # two gradients of each product
+    aten._cudnn_rnn: _recurrent,
+    aten._cudnn_rnn_backward: lambda *a, **b: 2 * _recurrent(*a, **b),
+    aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),  # type: ignore[no-untyped-call]
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        lambda gradient, q, k, v, *_, **__: sdpa_backward_flop_count(gradient, q, k, v)  # type: ignore[no-untyped-call]
+    ),
+}
+PRODUCTS = ("bmm", "baddbmm", "scaled_dot_product")  # of two tensors of activations: scores, and weighted values
+
+
+def count(work: Callable[[], object], model: nn.Module) -> Flops:
+    """Return the FLOPs of what `work` does with a model: those of products of matrices, convolutions and attention."""
+    with FlopCounterMode(display=False, custom_mapping=dict(FORMULAS)) as counter:
+        # The counter names a module when its parent is called, which some parents are not.
+        for name, module in model.named_modules():
+            counter.mod_tracker._known_modules[module] = f"model.{name}"
+        work()
+    by_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
+    attention = sum(
+        flops for op, flops in counter.get_flop_counts().get("Global", {}).items()
+        if any(name in str(op) for name in PRODUCTS)
+    )  # fmt: skip
+    feedforward = sum(flops for name, flops in by_module.items() if name.endswith(".feedforward"))
+    return Flops(by_module.get("Global", 0), attention, feedforward)
+
+
+class LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Within this context, counts the bytes of all tensors that operators allocate, until they are released.
+
+    `peak` is the largest number so far. What a kernel allocates and releases within one operator is not seen. The
+    result depends only on what is computed, and not on the allocator or the load of the machine.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.current = self.peak = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        results = func(*args, **(kwargs or {}))
+        before = {storage._cdata for storage in _storages((args, kwargs))}
+        for storage in _storages(results):
+            if (key := storage._cdata) not in self._known | before:
+                self._known.add(key)
+                self.current += storage.nbytes()
+                weakref.finalize(storage, self._release, key, storage.nbytes())
+        self.peak = max(self.peak, self.current)
+        return results
+
+    def _release(self, key: int, size: int) -> None:
+        self._known.discard(key)
+        self.current -= size
+
+
+def _storages(tree: Any) -> Iterator[torch.UntypedStorage]:
+    yield from (leaf.untyped_storage() for leaf in tree_iter(tree) if isinstance(leaf, Tensor))
+
+
+def peak_bytes(work: Callable[[], object], device: torch.device) -> int:
+    """Return the most bytes that tensors have at a time during `work`, beyond those that exist before."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        return torch.cuda.max_memory_allocated() - before
+    with LiveTensors() as live:
+        work()
+    return int(live.peak)
+
+
+def size_of(tensors: Iterable[Tensor]) -> int:
+    """Return the bytes of tensors, each storage once."""
+    return sum({storage._cdata: storage.nbytes() for storage in _storages([*tensors])}.values())

@@ -17,8 +17,8 @@ from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, plural
 from tfstudy.report.render import Cells, Listing
-from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
-from tfstudy.runs.schema import metric_name
+from tfstudy.runs.schema import Cell, Chart, Measurement, metric_name
+from tfstudy.runs.store import read_measurement, saved_instruments
 
 if TYPE_CHECKING:
     from tfstudy.instruments.attention import Maps  # which imports torch

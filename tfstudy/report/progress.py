@@ -28,8 +28,7 @@ from tfstudy.runs.find import (
     studies,
     study_runs,
 )
-from tfstudy.runs.measurement_record import saved_instruments
-from tfstudy.runs.store import open_run, read_result
+from tfstudy.runs.store import open_run, read_result, saved_instruments
 from tfstudy.runs.studyfile import study_zips
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from tfstudy.plugins import command
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 SMOKE = "-smoke"  # end of the name of the folder of smoke runs: `results-smoke` next to `results`
 SEAL = b',"sha256":"', b'"}\n'  # around the digest at the end of a record
+ARCHIVED = ".old-"  # in the name of an archived folder or file
 PART = ".part"  # end of the name of a file that is being written, which starts with a dot
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
@@ -109,14 +110,14 @@ def locked(run: Path) -> Iterator[None]:
     with os.fdopen(os.open(run / ".lock", flags, 0o644), "r+") as lock:
         if not stat.S_ISREG(os.fstat(lock.fileno()).st_mode):
             raise UserError(f"{run / '.lock'} is not a regular file, so nothing is written into it")
-        for attempt in range(1, LOCK_ATTEMPTS + 1):
+        for _ in range(LOCK_ATTEMPTS):
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            if attempt == LOCK_ATTEMPTS:
-                owner = lock.read().strip()
-                raise BusyError(f"another process is running {run} ({owner}); wait until it ends, or stop it")
             time.sleep(0.02)
+        else:
+            owner = lock.read().strip()
+            raise BusyError(f"another process is running {run} ({owner}); wait until it ends, or stop it")
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {os.uname().nodename}")
         lock.flush()
@@ -131,22 +132,15 @@ def is_locked(path: Path) -> bool:
     try:
         with open_file(path / ".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (OSError, BrokenError):
-        return False
+    except (OSError, BrokenError) as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 
 def archive_name(path: Path) -> Path:
     """The first free name for an archived folder or file: `NAME.old-1`, or `NAME.old-1.yaml` for `NAME.yaml`."""
-    names = (path.with_name(f"{path.stem}.old-{number}{path.suffix}") for number in count(1))
+    names = (path.with_name(f"{path.stem}{ARCHIVED}{number}{path.suffix}") for number in count(1))
     return next(name for name in names if not os.path.lexists(name))
-
-
-def is_archived(path: Path) -> bool:
-    """Whether `archive_name` gave the name."""
-    return ".old-" in path.name
 
 
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
@@ -179,9 +173,8 @@ def utc_now() -> str:
 
 def results_folder(results: Path, smoke: bool) -> Path:
     """The folder for runs, of which `results` is the one for those that are not smoke runs."""
-    if not smoke:
-        return results
-    return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}{SMOKE}")
+    results = results if results.name or not smoke else results.resolve()
+    return results.with_name(f"{results.resolve().name}{SMOKE}") if smoke else results
 
 
 def results_words(results: Path) -> list[str]:

@@ -19,7 +19,7 @@ from tfstudy.config.trees import flat_yaml
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
 from tfstudy.runs import store
-from tfstudy.runs.files import RUN, BrokenError, is_archived, is_locked, read_plain
+from tfstudy.runs.files import ARCHIVED, RUN, BrokenError, is_locked, read_plain
 from tfstudy.runs.schema import Resumed, Started
 from tfstudy.runs.studyfile import NAME, exists, packed_runs
 
@@ -50,8 +50,8 @@ def check_results_folder(root: Path) -> None:
 
 def studies(root: Path) -> list[str]:
     """The names of the studies in a folder of results, without trials of searches and measurements of speed."""
-    names = [path.name for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
-    return sorted(name for name in names if not name.startswith(".") and name not in NO_STUDIES)
+    folders = [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    return sorted(path.name for path in folders if not path.name.startswith(".") and path.name not in NO_STUDIES)
 
 
 def find_study(root: Path, name: str) -> Path:
@@ -109,7 +109,7 @@ def find_runs(root: Path) -> Iterator[Path]:
     for top in (root, *(root / name for name in studies(root) if (root / name).is_symlink())):
         for folder, names, files in os.walk(top):
             path = Path(folder)
-            if not is_archived(path) and not STARTED.isdisjoint([*names, *files]):
+            if ARCHIVED not in path.name and not STARTED.isdisjoint([*names, *files]):
                 found.add(path)
             if RUN.fullmatch(path.name):
                 names.clear()
@@ -122,9 +122,7 @@ def find_runs(root: Path) -> Iterator[Path]:
 def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
     """The run that `text` names: see `FORMS`. Copies of a run in several studies count as one, finished ones first.
 
-    `studies` are named in the message where a study would do as well.
-
-    `UserError` if no run matches, or several different ones.
+    `UserError` if no run matches, or several different ones; it names `studies` where a study would do as well.
     """
     if any(exists(f"{text}/{name}") for name in STARTED):
         return Path(text)
@@ -144,8 +142,7 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
     for path in runs:  # from the shortest name to the longest
         study, experiment, arch, run = ("", "", "", *path.parts)[-4:]
         seed = run.partition("-")[0]
-        forms += [f"{study}/{arch}", f"{study}/{experiment}/{arch}", f"{study}/{arch}/{seed}"]
-        forms += [f"{study}/{experiment}/{arch}/{seed}", f"{experiment}/{arch}/{run}", run]
+        forms += [f"{study}/{arch}", f"{study}/{arch}/{seed}", f"{study}/{experiment}/{arch}/{seed}", run]
     what, allowed = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
     raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, forms, allowed)}")
 
@@ -234,7 +231,7 @@ def seconds_left(status: RunStatus, run: store.Run) -> float | None:
 
 def log_text(path: Path) -> str:
     """The last lines of the log, and why the run failed if it did; `UserError` if there is neither."""
-    lines, failure = store.last_lines(path), store.open_run(path).failure
-    if not (lines or failure):
-        raise UserError(f"{path} has no log")
-    return "\n".join([*lines, *([f"failed: {failure}"] if failure else [])])
+    failure = store.open_run(path).failure
+    if lines := [*store.last_lines(path), *([f"failed: {failure}"] if failure else [])]:
+        return "\n".join(lines)
+    raise UserError(f"{path} has no log")

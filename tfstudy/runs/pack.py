@@ -8,8 +8,8 @@ command goes on from there. The same runs give the same bytes.
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -18,7 +18,7 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, is_locked, locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import has_result, open_run
-from tfstudy.runs.studyfile import DEPTH, FILE, NAME, StudyZip, packed_in, study_zips
+from tfstudy.runs.studyfile import DEPTH, FILE, Zip, numbered_zips, open_zip, packed_in, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
@@ -41,38 +41,35 @@ def pack_study(study: Path, without: Sequence[str] = ()) -> Packed:
     unfinished or broken stay folders. `UserError` if the study can't be written, if another process packs it, or if one
     of its zip files can't be read.
     """
-    with _one_process(study):
-        zips = study_zips(study, strict=True)
-        folders = [path for path in find_runs(study) if not packed_in(path)]
-        kept = [(path, reason) for path in folders if (reason := _not_to_pack(study, path))]
-        finished = [path for path in folders if path not in dict(kept)]
-        new = [path for path in finished if not _is_packed(study, path, zips, without)]
-        file = _write_zip(study, new, without) if new else None
-        zips, removed = study_zips(study, strict=True), 0
-        for path in finished:
-            try:
-                removed += _remove(study, path, zips, without)
-            except BusyError:
-                kept.append((path, "running"))
-        for leftover in study.glob(f"*/*/.s*{REMOVED}"):  # of an interrupted process
-            shutil.rmtree(leftover)
-        return Packed(file, len(new), removed, kept)
-
-
-@contextmanager
-def _one_process(study: Path) -> Iterator[None]:
-    """Hold the lock of a study's folder. `UserError` if another process holds it, or if a file can't be written."""
     try:
         folder = os.open(study, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
+            return _pack(study, without)
         finally:
             os.close(folder)
     except BlockingIOError:
         raise UserError(f"another process packs {study}; wait until it ends") from None
     except OSError as error:
         raise UserError(f"can't write to {study}: {error.strerror}") from None
+
+
+def _pack(study: Path, without: Sequence[str]) -> Packed:
+    zips, removed = study_zips(study, strict=True), 0
+    reasons = {path: _not_to_pack(study, path) for path in find_runs(study) if not packed_in(path)}
+    kept = [(path, reason) for path, reason in reasons.items() if reason]
+    finished = [path for path, reason in reasons.items() if not reason]
+    new = [path for path in finished if not _is_packed(study, path, zips, without)]
+    file = _write_zip(study, new, without) if new else None
+    zips = study_zips(study, strict=True)
+    for path in finished:
+        try:
+            removed += _remove(study, path, zips, without)
+        except BusyError:
+            kept.append((path, "running"))
+    for leftover in study.glob(f"*/*/.s*{REMOVED}"):  # of an interrupted process
+        shutil.rmtree(leftover)
+    return Packed(file, len(new), removed, kept)
 
 
 def _not_to_pack(study: Path, run: Path) -> str:
@@ -87,39 +84,39 @@ def _not_to_pack(study: Path, run: Path) -> str:
     return str(open_run(run).broken or "") if has_result(run) else "not finished"
 
 
-def _contents(study: Path, run: Path, without: Sequence[str]) -> dict[str, bytes]:
-    """The files of a run folder to pack, by their paths within the study, without locks and incomplete files."""
-    files = (path for path in sorted(run.rglob("*")) if path.is_file() and not path.name.startswith("."))
-    kept = (path for path in files if path.relative_to(run).parts[0] not in without)
-    return {str(path.relative_to(study)): path.read_bytes() for path in kept}
+def _contents(run: Path, without: Sequence[str]) -> dict[str, bytes]:
+    """The files of a run folder to pack, by their paths within it, without locks and incomplete files."""
+    files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
+    kept = {name: path for name, path in files.items() if name.split("/")[0] not in without}
+    return {name: path.read_bytes() for name, path in kept.items() if not path.name.startswith(".")}
 
 
-def _is_packed(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
+def _is_packed(study: Path, run: Path, zips: Sequence[Zip], without: Sequence[str]) -> bool:
     """Whether the newest zip file with this run has the same files, but for those that are left out."""
     name = str(run.relative_to(study))
-    if not (newest := next((one for one in zips if name in one.runs), None)):
+    if not (newest := next((one[name] for one in zips if name in one), None)):
         return False
-    members = [member for member in newest.runs[name] if member.split("/")[DEPTH] not in without]
-    return {member: newest.read(member) for member in members} == _contents(study, run, without)
+    kept = [member for member in newest.members if member.split("/")[0] not in without]
+    return {member: newest.read(member) for member in kept} == _contents(run, without)
 
 
 def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Path:
     """Write runs to the next zip file of a study and return it; what can be read from the disk has been compared."""
-    numbers = [int(match["number"] or 1) for name in os.listdir(study) if (match := NAME.fullmatch(name))]
+    numbers = numbered_zips(study)
     path = study / (f"runs-{max(numbers) + 1}.zip" if numbers else "runs.zip")
     part = study / f".{path.name}.part"
     try:
         with part.open("wb") as file:
             with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-                for contents in (_contents(study, run, without) for run in sorted(runs)):
-                    for name, content in contents.items():
-                        member = ZipInfo(name, FIRST_TIME)
+                for run in sorted(runs):
+                    for name, content in _contents(run, without).items():
+                        member = ZipInfo(f"{run.relative_to(study)}/{name}", FIRST_TIME)
                         member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
                         archive.writestr(member, content, ZIP_DEFLATED, 9)
             file.flush()
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # so that it is read from the disk
-        written = StudyZip(part)
+        written = open_zip(part)
         if changed := [run for run in runs if not _is_packed(study, run, [written], without)]:
             raise UserError(f"{changed[0]} changed while it was packed; nothing was packed")
         part.rename(path)
@@ -129,7 +126,7 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
     return path
 
 
-def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
+def _remove(study: Path, run: Path, zips: Sequence[Zip], without: Sequence[str]) -> bool:
     """Remove a run folder, unless it has changed since it was packed; `BusyError` if a process works on it."""
     with locked(run):
         if not _is_packed(study, run, zips, without):

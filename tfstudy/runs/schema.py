@@ -7,20 +7,23 @@ predictions/*.jsonl.gz    a `Prediction` per line, a file per split
 result.json               `Result`, written last: a run with a result is finished
 train.log                 the output of the run's processes
 weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
-instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (`tfstudy measure --save`)
+instruments/*.json        a `Measurement` each (`tfstudy measure --save`)
 .lock                     locked while a process works on the run
 
 `result.json` holds the sha256 of the config, the events, the metrics and the predictions. It, each event and each
 measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypedDict
 
 import msgspec
 
+from tfstudy.errors import UserError, nearest, quoted
+
 FORMAT: Final = 3  # of result.json
-OLD_FORMAT: Final = 2  # see `tfstudy.runs.old_records`
+OLD_FORMAT: Final = 2  # of most committed studies: see `tfstudy.runs.store`
 METRIC_NAMES = {  # in tables and in configs/published.csv
     "exact_match": "exact match",
     "token_accuracy": "token accuracy",
@@ -179,18 +182,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Such as `scan length, lstm, seed 0: exact match 13.1 % on test`; the status if the run diverged."""
-        tests = {name: scores.metrics for name, scores in self.splits.items() if scores.role == "test"}
-        metric = next((name for metrics in tests.values() for name in metrics), "")
-        parts = [f"{100 * metrics[metric]:.1f} % on {name}" for name, metrics in tests.items() if metric in metrics]
-        measured = f"{metric_name(metric)} {', '.join(parts)}" if parts else "nothing measured"
         title = f"{'smoke run of ' * self.smoke}{self.task} {self.split}, {self.arch}, seed {self.seed}"
-        return f"{title}: {measured if self.status == 'finished' else self.status}"
+        return f"{title}: {', '.join(f'{own} on {name}' for name, own in self._measured().items()) or self.status}"
+
+    def _measured(self) -> dict[str, str]:
+        tests = {name: scores.first_metric for name, scores in self.splits.items() if scores.role == "test"}
+        return {name: own for name, own in tests.items() if own and self.status == "finished"}
 
     @property
     def headline(self) -> str:
         """The first metric of the first test set; the status if nothing was measured."""
-        tests = [scores.first_metric for scores in self.splits.values() if scores.role == "test" and scores.n]
-        return (tests[0] if tests and self.status == "finished" else "") or self.status
+        return next(iter(self._measured().values()), self.status)
 
     @property
     def seconds(self) -> float:
@@ -285,3 +287,105 @@ class Prediction(msgspec.Struct, frozen=True):
     def correct(self) -> bool:
         """Whether the prediction is the target."""
         return self.prediction == self.target
+
+
+# instruments/*.json
+
+DIGITS = 6  # significant ones of a saved number
+MAX_ROWS = 50_000
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z][A-Za-z0-9_]{0,63}\Z")]
+Text = Annotated[str, msgspec.Meta(max_length=100)]
+Cell = Text | int | float
+Cells = Annotated[list[Cell], msgspec.Meta(min_length=1, max_length=MAX_ROWS)]
+Row = dict[str, Cell]
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """How the rows of an instrument are drawn. Each text except the labels is the name of a column, or empty for none.
+
+    line: `y` is the measured number, drawn against `x`, with a colour for each `hue`. Without `hue`, conditions
+    have colours. heatmap: `hue` is the measured number, in a cell for each `x` and `y`. There is a panel for each
+    `facet`. The number is the mean of all rows of a run that share these columns, and then of all seeds.
+
+    `ranked` is a column whose values mean nothing from one run to the next, such as the numbers of heads: it is `x`, or
+    divides each `y` of a heatmap. Before the mean over seeds, its values are replaced by ranks, 1 for the largest
+    number.
+    """
+
+    kind: Literal["line", "heatmap"]
+    x: str
+    y: str
+    hue: str = ""
+    facet: str = ""
+    ranked: str = ""
+    log_y: bool = False
+    x_label: str = ""  # empty: the name of the column
+    y_label: str = ""
+    hue_label: str = ""
+
+    @property
+    def value(self) -> str:
+        """The column with the measured number."""
+        return self.hue if self.kind == "heatmap" else self.y
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """What an instrument measured on a run: a table with a list of cells for each column."""
+
+    run: str  # the hash of the run
+    instrument: Name
+    version: int  # of the instrument
+    settings: dict[Name, Text | bool | int | float]
+    chart: Chart
+    columns: Annotated[dict[Name, Cells], msgspec.Meta(min_length=1, max_length=20)]
+    examples: Count = 0  # that were read, which may be fewer than the settings ask for; 0: not recorded
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be drawn or compared: `ValueError`, also when it is read."""
+        chart = self.chart
+        if len({len(cells) for cells in self.columns.values()}) > 1:
+            raise ValueError("the columns have different lengths")
+        for name in (chart.x, chart.y, chart.value, *filter(None, (chart.hue, chart.facet, chart.ranked))):
+            if name not in self.columns:
+                raise ValueError(f"unknown column of the chart {quoted(name)}{nearest(name, self.columns)}")
+        if any(isinstance(cell, str) for cell in self.columns[chart.value]):
+            raise ValueError(f"the column {chart.value} has no number for each row")
+
+    @classmethod
+    def of(
+        cls,
+        run: str,
+        instrument: str,
+        version: int,
+        settings: Mapping[str, Any],
+        chart: Chart,
+        rows: Sequence[Row],
+        examples: int = 0,
+    ) -> "Measurement":
+        """Return the measurement with these rows, rounded; `UserError` if it can't be saved."""
+        columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else ())}
+        for cells in columns.values():
+            cells[:] = [float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell for cell in cells]
+        try:
+            record = cls(run, instrument, version, dict(settings), chart, columns, examples)
+            return MEASUREMENTS.decode(msgspec.json.encode(record))
+        except ValueError as error:  # such as for nan, which is encoded as null
+            raise UserError(f"the measurement {instrument} can't be used: {error}") from None
+
+    def rows(self) -> list[Row]:
+        """The table as a list of rows."""
+        return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
+    @property
+    def comparable(self) -> str:
+        """The instrument, its version and its settings: measurements with the same ones can be compared."""
+        return f"{self.instrument} {self.version} {sorted(self.settings.items())}"
+
+    @property
+    def shown_settings(self) -> str:
+        """The settings as text, such as `split=validation, examples=200`; the examples are those that were read."""
+        shown = self.settings | ({"examples": self.examples} if self.examples else {})
+        return ", ".join(f"{key}={value}" for key, value in shown.items() if value != "")
+
+
+MEASUREMENTS = msgspec.json.Decoder(Measurement)

@@ -4,6 +4,9 @@ A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`; `tfstudy
 may come from somebody else or be damaged: `open_run` reads them, checks them against the digests in the result, and
 says what is broken; nothing of a broken run is believed. Files appear complete (written aside, then renamed) or grow by
 whole lines, and the result is written last, so that a killed run can be resumed.
+
+Most committed records have an older format, with env.json and test_reads.csv in place of events. Their result covers
+itself and the predictions by digests; the other files are held against what else the record says of them.
 """
 
 import gzip
@@ -22,24 +25,26 @@ import msgspec
 
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, to_yaml
-from tfstudy.config.trees import yaml_sections
+from tfstudy.config.trees import flat_yaml, flatten, yaml_sections
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.runs import files, old_records
-from tfstudy.runs.files import RUN, BrokenError, digest_of, naming, sealed, unsealed, utc_now, write_atomically
+from tfstudy.runs import files
+from tfstudy.runs.files import RUN, BrokenError, digest_of, sealed, unsealed, utc_now, write_atomically
 from tfstudy.runs.identity import Identity, run_hash, settings_of
 from tfstudy.runs.schema import (
     FORMAT,
+    MEASUREMENTS,
     OLD_FORMAT,
     AnyEvent,
     Environment,
     Failed,
     Finished,
+    Measurement,
     Prediction,
     ReadTest,
     Result,
     Started,
 )
-from tfstudy.runs.studyfile import PACKED_WITHOUT, check_writable, exists, packed_in, read_bytes, read_file, study_zips
+from tfstudy.runs.studyfile import check_writable, exists, names_in, packed_in, read_bytes, read_file, study_zips
 
 CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
@@ -50,12 +55,15 @@ WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy export RUN`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
 MAX_CONFIG = 1 << 20  # bytes of config.yaml
 MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked
+MAX_MEASUREMENT = 1 << 24  # bytes
 METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?))", re.ASCII)
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a RecursionError: too deeply nested
 RESULTS = msgspec.json.Decoder(Result)
 EVENT = msgspec.json.Decoder(AnyEvent)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
-SEALS = {FORMAT: files.SEAL, OLD_FORMAT: old_records.SEAL}
+ENVIRONMENTS = msgspec.json.Decoder(list[Environment])
+SEALS = {FORMAT: files.SEAL, OLD_FORMAT: (b'"digest": "', b'"\n}')}  # around the digest at the end of a result
+INSTRUMENTS = "instruments"  # the folder with what they measured
 
 
 class Run(NamedTuple):
@@ -106,7 +114,7 @@ def open_run(path: Path) -> Run:
         if owner and owner != result.run:
             raise BrokenError(path / CONFIG, "it belongs to another run than the result")
         if result.format == OLD_FORMAT:
-            return Run(path, config, old_records.events(path, config, result), result)
+            return Run(path, config, _old_events(path, config, result), result)
         for file in DIGESTED:
             known = read_bytes(path / file)[: result.events_size if file == EVENTS else None]
             if digest_of(known) != result.files.get(file, digest_of(b"")):
@@ -139,6 +147,29 @@ def _read_events(path: Path) -> tuple[AnyEvent, ...]:
         raise BrokenError(path / EVENTS, str(error)) from None
 
 
+def _old_events(path: Path, config: bytes, result: Result) -> tuple[AnyEvent, ...]:
+    """The events of a record of the older format; `BrokenError` if its files are not those of the result."""
+    file = path / "env.json"
+    try:
+        environments = ENVIRONMENTS.decode(read_bytes(file) or b"[]")
+        rows = read_bytes(file := path / "test_reads.csv").decode().splitlines()
+        reads = [ReadTest(split=split, reason=reason) for split, reason in (row.split(",") for row in rows)]
+    except (ValueError, RecursionError) as error:  # also of a row that does not have a split and a reason
+        raise BrokenError(file, str(error)) from None
+    last, values = environments[-1] if environments else Environment(), flat_yaml(config)
+    *_, row, end = [b"", *read_bytes(path / METRICS).rsplit(b"\n", 2)]
+    if run_hash(last.settings, last.data, last.code_versions) != result.run:
+        raise BrokenError(path / "env.json", "its settings, data and versions are not those of the run")
+    if "train.steps" not in values or any(values.get(key) != own for key, own in flatten(last.settings).items()):
+        raise BrokenError(path / CONFIG, "its settings are not those of the run, or it is missing")
+    if result.status == "finished" and (end or row.split(b",")[0] != str(values["train.steps"]).encode()):
+        raise BrokenError(path / METRICS, "it does not end with the last step")
+    if any([read.split for read in reads].count(split) < count for split, count in result.test_reads.items()):
+        raise BrokenError(path / "test_reads.csv", "it has fewer rows than the result")
+    start = Started(environment=last, preset=result.preset, tuning=result.tuning, time=result.started)
+    return (*(msgspec.structs.replace(start, environment=one) for one in environments), *reads)
+
+
 def has_result(path: Path) -> bool:
     """Whether there is a result, sound or not."""
     return os.path.lexists(f"{path}/{RESULT}") or exists(f"{path}/{RESULT}")
@@ -151,8 +182,7 @@ def is_finished(path: Path) -> bool:
 
 def sound_run(path: Path) -> Run:
     """The same as `open_run`; `UserError` if the run is broken."""
-    run = open_run(path)
-    if run.broken:
+    if (run := open_run(path)).broken:
         raise UserError(f"{path}: {run.broken}")
     return run
 
@@ -204,10 +234,30 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
             raise BrokenError(path, f"they unpack to more than {MAX_PREDICTIONS >> 20} MiB")
         return PREDICTIONS.decode_lines(lines)
     except FileNotFoundError as error:
-        reason = PACKED_WITHOUT if packed_in(path) else str(error.strerror)
+        reason = "packed without predictions" if packed_in(path) else str(error.strerror)
     except (OSError, EOFError, zlib.error, BrokenError, *UNREADABLE) as error:
         reason = getattr(error, "reason", "") or getattr(error, "strerror", None) or str(error)
     raise UserError(f"{path} has no readable predictions of split '{split}' ({reason})")
+
+
+def saved_instruments(run: Path) -> list[str]:
+    """The names of the instruments whose measurements are saved in a run folder, sorted."""
+    names = (name.removesuffix(".json") for name in names_in(run / INSTRUMENTS) if name.endswith(".json"))
+    return [name for name in names if name.isidentifier() and name.isascii()]
+
+
+def read_measurement(run: Path, instrument: str) -> Measurement:
+    """A measurement in a run folder; `UserError` if there is none, if it can't be drawn, or if it is another run's."""
+    file, result = run / INSTRUMENTS / f"{instrument}.json", read_result(run)
+    try:
+        if not (content := read_bytes(file, MAX_MEASUREMENT)):
+            raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
+        record = MEASUREMENTS.decode(unsealed(content, file) if result.format == FORMAT else content)
+    except (BrokenError, *UNREADABLE) as error:
+        raise UserError(f"{file} is broken ({error})") from None
+    if (record.instrument, record.run) != (instrument, result.run):
+        raise UserError(f"{file} belongs to another run or instrument ({quoted(record.run[:8])}, {record.instrument})")
+    return record
 
 
 def find_weights(path: Path, result: Result) -> Path:
@@ -354,13 +404,19 @@ def check_addable(path: Path) -> Result | None:
 
 def add_events(path: Path, *events: AnyEvent) -> None:
     """Add events to `events.jsonl`, now unless they have a time. An incomplete last line is dropped."""
-    content = read_bytes(path / EVENTS)
+    whole = read_bytes(path / EVENTS).rfind(b"\n") + 1
     number = os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    with naming(path / EVENTS), os.fdopen(number, "wb", buffering=0) as file:
-        file.truncate(content.rfind(b"\n") + 1)
-        file.seek(0, os.SEEK_END)
+    with files.naming(path / EVENTS), os.fdopen(number, "wb", buffering=0) as file:
+        file.truncate(whole)
+        file.seek(whole)
         file.write(b"".join(sealed(msgspec.structs.replace(one, time=one.time or utc_now())) for one in events))
         os.fsync(file)
+
+
+def save_measurement(run: Path, record: Measurement) -> None:
+    """Write a measurement to a run folder, in place of an earlier one of the same instrument."""
+    check_writable(run)
+    write_atomically(run / INSTRUMENTS / f"{record.instrument}.json", sealed(record))
 
 
 def write_failure(path: Path, reason: str, attempts: int) -> None:

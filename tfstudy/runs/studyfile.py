@@ -15,64 +15,67 @@ import zlib
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import RUN, BrokenError, check_plain, has_study, is_archived, open_file, read_plain
+from tfstudy.runs.files import ARCHIVED, RUN, BrokenError, check_plain, has_study, open_file, read_plain
 
 DEPTH = 3  # names in the path of a run folder within its study
-PLANS = ".plans/"  # members that older code wrote
 PART = r"(?!\.\.?(?:/|\Z))[^/\\]+"  # a name in a path
-FILE = re.compile(rf"(?P<run>{PART}/{PART}/{RUN.pattern})/(?:{PART}/)*{PART}")  # of a run, within its study
+FILE = re.compile(rf"(?P<run>{PART}/{PART}/{RUN.pattern})/(?P<name>(?:{PART}/)*{PART})")  # of a run, within its study
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
 MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
-PACKED_WITHOUT = "packed without predictions"
 
 
-class StudyZip:
-    """An open zip file of a study, whose directory is checked and held in memory. `BrokenError` for one not to read."""
+class PackedRun(NamedTuple):
+    """A run in an open zip file, whose directory is held in memory."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            open_file(path).close()  # a link or a pipe
-            self._zip = ZipFile(path)
-        except (OSError, BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
-            raise BrokenError(path, f"not a readable zip file: {quoted(error, 100, '')}") from None
-        members = [info for info in self._zip.infolist() if not (info.is_dir() or info.filename.startswith(PLANS))]
-        self.members: dict[str, ZipInfo] = {}
-        self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
-        for info in members:
-            name = info.orig_filename
-            if not (file := FILE.fullmatch(name)) or not name.isprintable() or name in self.members:
-                raise BrokenError(path, f"member {quoted(name)} is not a file of a run, or occurs twice")
-            self.members[name] = info
-            self.runs.setdefault(file["run"], []).append(name)
-        if sum(info.file_size for info in members) > MAX_EXPANSION * path.stat().st_size:
-            raise BrokenError(path, f"it unpacks to more than {MAX_EXPANSION} times its size")
+    file: Path
+    archive: ZipFile
+    members: dict[str, ZipInfo]  # its files, by their paths within the run folder
 
     def read(self, name: str, limit: int = 1 << 30) -> bytes:
-        """The content of a member; `BrokenError` if it is damaged or longer than `limit` bytes."""
+        """The content of a file; `BrokenError` if it is damaged or longer than `limit` bytes."""
         info = self.members[name]
         if info.file_size > limit:
             raise BrokenError(name, f"it is longer than {limit:,} bytes")
         try:
-            return self._zip.read(info)
+            return self.archive.read(info)
         except (OSError, EOFError, BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
             reason = quoted(error, 100, "") or type(error).__name__
-            raise BrokenError(name, f"in {self.path}: {reason}") from None
+            raise BrokenError(name, f"in {self.file}: {reason}") from None
 
 
-def run_of(name: str) -> str:
-    """The path of the run folder in the path of a file within its study."""
-    return "/".join(name.split("/")[:DEPTH])
+Zip = dict[str, PackedRun]  # the runs of a zip file, by their paths within the study
+
+
+def open_zip(path: Path) -> Zip:
+    """The runs of a zip file; `BrokenError` if it can't be read, or if `tfstudy pack` would not write such a file."""
+    try:
+        open_file(path).close()  # a link or a pipe
+        archive = ZipFile(path)
+    except (OSError, BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
+        raise BrokenError(path, f"not a readable zip file: {quoted(error, 100, '')}") from None
+    runs: Zip = {}
+    files = [info for info in archive.infolist() if not info.is_dir()]
+    for info in files:
+        name = info.orig_filename
+        file = FILE.fullmatch(name)
+        members = runs.setdefault(file["run"], PackedRun(path, archive, {})).members if file else {}
+        if not file or not name.isprintable() or file["name"] in members:
+            raise BrokenError(path, f"member {quoted(name)} is not a file of a run, or occurs twice")
+        members[file["name"]] = info
+    if sum(info.file_size for info in files) > MAX_EXPANSION * path.stat().st_size:
+        raise BrokenError(path, f"it unpacks to more than {MAX_EXPANSION} times its size")
+    return runs
 
 
 @lru_cache(maxsize=256)
-def _opened(path: Path, about: tuple[int, ...]) -> StudyZip | BrokenError:
+def _opened(path: Path, about: tuple[int, ...]) -> Zip | BrokenError:
     """The zip file with this inode, time and size, opened once; if it can't be read the reason, reported once."""
     try:
-        return StudyZip(path)
+        return open_zip(path)
     except BrokenError as error:
         print(f"left out: {path} ({error.reason})", file=sys.stderr)
         return error
@@ -81,45 +84,45 @@ def _opened(path: Path, about: tuple[int, ...]) -> StudyZip | BrokenError:
 os.register_at_fork(after_in_child=_opened.cache_clear)  # parent and child would share their positions of reading
 
 
-def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
-    """The readable zip files with runs in the folder of a study, the newest first.
-
-    With `strict`, `UserError` if one of them can't be read.
-    """
-    zips, found = [], {}
+def numbered_zips(folder: str | Path) -> dict[int, Path]:
+    """The zip files with runs in the folder of a study, by their numbers, the newest first."""
+    found = {}
     with suppress(OSError):
-        found = {int(match["number"] or 1): match[0] for name in os.listdir(folder) if (match := NAME.fullmatch(name))}
-    for number in sorted(found, reverse=True):
-        path = Path(folder, found[number])
-        try:
+        found = {int(m["number"] or 1): Path(folder, m[0]) for m in map(NAME.fullmatch, os.listdir(folder)) if m}
+    return dict(sorted(found.items(), reverse=True))
+
+
+def study_zips(folder: str | Path, strict: bool = False) -> list[Zip]:
+    """The readable zip files of a study, the newest first. With `strict`, `UserError` if one of them can't be read."""
+    zips = []
+    for path in numbered_zips(folder).values():
+        with suppress(OSError):
             about = path.stat()
-        except OSError:
-            continue
-        opened = _opened(path, (about.st_ino, about.st_mtime_ns, about.st_size))
-        if isinstance(opened, StudyZip):
-            zips.append(opened)
-        elif strict:
-            raise UserError(f"{path} can't be read ({opened.reason}); restore it, or move it away")
+            opened = _opened(path, (about.st_ino, about.st_mtime_ns, about.st_size))
+            if not isinstance(opened, BrokenError):
+                zips.append(opened)
+            elif strict:
+                raise UserError(f"{path} can't be read ({opened.reason}); restore it, or move it away")
     return zips
 
 
-def locate(path: str | Path) -> tuple[StudyZip, str] | None:
-    """The zip file that holds the run of a file or of a run folder, and the path within the study.
+def locate(path: str | Path) -> tuple[PackedRun, str] | None:
+    """The packed run of a file or of a run folder, and the path within the run folder.
 
     None if the run has a folder, or if there is no such run.
     """
     parts = str(path).split("/")
-    last = next((at for at in range(len(parts) - 1, DEPTH - 2, -1) if RUN.fullmatch(parts[at])), None)
-    if last is None or os.path.isdir("/".join(parts[: last + 1])):
+    end = next((at for at in range(len(parts), DEPTH - 1, -1) if RUN.fullmatch(parts[at - 1])), None)
+    if end is None or os.path.isdir("/".join(parts[:end])):
         return None
-    study, name = parts[: last + 1 - DEPTH], "/".join(parts[last + 1 - DEPTH :])
-    return next(((one, name) for one in study_zips("/".join(study) or ".") if run_of(name) in one.runs), None)
+    study, run = "/".join(parts[: end - DEPTH]) or ".", "/".join(parts[end - DEPTH : end])
+    return next(((one[run], "/".join(parts[end:])) for one in study_zips(study) if run in one), None)
 
 
 def packed_in(run: str | Path) -> Path | None:
     """The zip file that holds this run; None if it has a folder, or if there is no such run."""
     found = locate(run)
-    return found[0].path if found else None
+    return found[0].file if found else None
 
 
 def check_writable(run: Path) -> None:
@@ -141,19 +144,15 @@ def check_writable(run: Path) -> None:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is a file or a folder, also if it is packed."""
-    if os.path.exists(path):
-        return True
-    found = locate(path)
-    return bool(found and (found[1] in found[0].members or found[1] in found[0].runs))
+    """Whether there is a file or a run folder, also if it is packed."""
+    return os.path.exists(path) or bool((found := locate(path)) and (not found[1] or found[1] in found[0].members))
 
 
 def names_in(folder: Path) -> list[str]:
     """The names of the files and folders in a folder of a run, sorted; none if there is no such folder."""
     if found := locate(folder):
-        one, name = found
-        inside = (member for member in one.runs[run_of(name)] if member.startswith(f"{name}/"))
-        return sorted({member[len(name) + 1 :].split("/")[0] for member in inside})
+        start = f"{found[1]}/" if found[1] else ""
+        return sorted({name[len(start) :].split("/")[0] for name in found[0].members if name.startswith(start)})
     return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
@@ -163,8 +162,8 @@ def packed_runs(folder: Path) -> list[Path]:
     for study in (folder, *folder.parents[:DEPTH]):
         start = "" if study == folder else f"{folder.relative_to(study)}/"
         for one in study_zips(study):
-            runs |= dict.fromkeys(study / name for name in one.runs if f"{name}/".startswith(start))
-    return [run for run in runs if not is_archived(run) and not os.path.isdir(run)]
+            runs |= dict.fromkeys(study / name for name in one if f"{name}/".startswith(start))
+    return [run for run in runs if ARCHIVED not in run.name and not os.path.isdir(run)]
 
 
 def read_file(path: str | Path, limit: int = 1 << 30) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, as_number, merge, unflatten
+from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.parameter_matching import width_divisors
 
@@ -71,7 +71,7 @@ def parse(text: str) -> tuple[str, Range | Choice]:
     ends, _, scale = value.partition(":")
     listed = value if value.startswith("[") else f"[{ends.replace('..', ', ')}]"
     items = overrides([f"x={listed}"])["x"]
-    numbers = [as_number(item) for item in items] if isinstance(items, list) else []
+    numbers = items if isinstance(items, list) else []
     if value.startswith("[") and key and numbers and not any(isinstance(item, list | dict) for item in numbers):
         return key, Choice(tuple(dict.fromkeys(numbers)))
     ranged = ".." in ends and len(numbers) == 2 and all(isinstance(number, int | float) for number in numbers)

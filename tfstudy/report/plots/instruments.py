@@ -14,7 +14,7 @@ from tfstudy.errors import printable
 from tfstudy.report.markup import count_range
 from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label
 from tfstudy.report.plots import layout, series
-from tfstudy.runs.measurement_record import Chart
+from tfstudy.runs.schema import Chart
 from tfstudy.runs.schema import metric_name as words
 
 if TYPE_CHECKING:
