@@ -43,10 +43,10 @@ def test_a_mean_or_a_difference_is_judged_by_its_whole_interval(tmp_path, part, 
     assert (found.verdict, found.statements[0].mean) == (verdict, pytest.approx(mean))
 
 
-@pytest.mark.parametrize(("seeds", "claimed"), [(1, 50), (4, 50), (4, 90)])
-def test_too_few_seeds_decide_nothing(tmp_path, seeds, claimed):
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_too_few_seeds_decide_nothing(tmp_path, seeds):
     study = values(tmp_path, "lstm", *(0.5 + 0.001 * seed for seed in range(seeds)))
-    found = judged(study, {"of": {"arch": "lstm"}, "is": claimed, "within": 5}, seeds=5)
+    found = judged(study, {"of": {"arch": "lstm"}, "is": 90, "within": 5}, seeds=5)
     assert (found.verdict, found.statements[0].reason) == ("open", f"{seeds} of at least 5 seeds")
 
 

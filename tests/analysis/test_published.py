@@ -16,12 +16,11 @@ from tests.example_tables import rows
 from tfstudy import tasks
 from tfstudy.analysis.claim_files import DIVERGED, METRICS
 from tfstudy.analysis.published import (
-    AGREES,
-    DIFFERS,
     NOT_RUN,
     OPEN,
+    REFUTED,
+    SUPPORTED,
     all_figures,
-    beside,
     figure_of,
     half_width,
     judge_figure,
@@ -108,44 +107,35 @@ def runs(study, name, *shares, arch="lstm", split="length", changes=None, **more
 
 
 def judged(study, id_=LENGTH):
-    return judge_figure(figure_of(id_), rows(study))
+    return SimpleNamespace(**judge_figure(figure_of(id_), rows(study)))
 
 
 @pytest.mark.parametrize(
     ("shares", "verdict", "reason"),
     [
-        (NEAR, AGREES, "within 5 points"),
-        ((0.235, 0.245, 0.24, 0.23), DIFFERS, "higher than a replication"),
+        (NEAR, SUPPORTED, "within 5 points"),
+        ((0.235, 0.245, 0.24, 0.23), REFUTED, "higher than a replication"),
         ((0.02, 0.14, 0.25), OPEN, ""),
         ((0.138, 0.137), OPEN, "2 of at least 3 seeds"),
     ],
 )
 def test_a_figure_is_compared_with_runs_of_its_own_settings(tmp_path, shares, verdict, reason):
     found = judged(runs(tmp_path, "lake-2018", *shares))
-    assert (found.verdict, found.condition.preset) == (verdict, "lake-2018")
+    assert (found.verdict, found.conditions[0].preset) == (verdict, "lake-2018")
     assert found.reason == "; ".join(filter(None, [reason, "theirs has no standard error"]))
-    assert found.ours.mean == pytest.approx(100 * np.mean(shares))
+    assert found.mean == pytest.approx(100 * np.mean(shares))
 
 
 @pytest.mark.parametrize(("name", "changes"), [("default", {}), ("lake-2018", {"train": {"steps": 50000}})])
 def test_runs_of_another_preset_or_of_one_changed_setting_neither_agree_nor_differ(tmp_path, name, changes):
     study = runs(tmp_path, name, *NEAR, changes=changes)
     found = judged(study)
-    assert (found.verdict, found.condition, found.reason) == (NOT_RUN, None, "no run with the preset lake-2018")
+    assert vars(found) == {"verdict": NOT_RUN, "reason": "no run with the preset lake-2018"}
     runs(study, "lake-2018", 0.3, 0.31, 0.32)
-    assert judged(study).ours.mean == pytest.approx(31)
+    assert judged(study).mean == pytest.approx(31)
     edit_result(next(study.glob("*/*/s2-lstm-lake-2018-length-[0-9]")), status="diverged", reason="nan", splits={})
     found = judged(study)
     assert (found.verdict, found.reason[:10]) == (OPEN, "1 diverged")
-
-
-def test_a_maximum_over_settings_is_beside_no_condition():
-    maxima = [figure for figure in FIGURES if figure.value_kind == "max" and figure.test]
-    for figure in maxima:
-        names = {key: getattr(figure, key) for key in ("task", "split", "test")} | {"arch": figure.family}
-        condition = SimpleNamespace(**names, tag="", preset="default", corpus="", config={}, changed={})
-        assert all(one.figure.value_kind != "max" for one in beside(condition, figure.metric))
-    assert maxima
 
 
 # The verdict
@@ -170,13 +160,13 @@ def test_a_value_without_a_standard_error_is_taken_as_a_mean_and_the_reason_says
     figure = figure_of(id_)
     study = runs(tmp_path, figure.preset, *[figure.value / 100] * 3, arch=figure.family, split=figure.split)
     found = judged(study, id_)
-    assert found.verdict == AGREES
+    assert found.verdict == SUPPORTED
     assert phrase in found.reason
 
 
 @pytest.mark.parametrize(
     ("excess", "half", "verdict"),
-    [(4, 1, AGREES), (4, 5.01, OPEN), (5.5, 6, OPEN), (5.5, 1, DIFFERS), (6.5, 6, DIFFERS)],
+    [(4, 1, SUPPORTED), (4, 5.01, OPEN), (5.5, 6, OPEN), (5.5, 1, REFUTED), (6.5, 6, REFUTED)],
 )
 def test_ours_agrees_within_the_tolerance_and_differs_outside_it_and_the_prediction_interval(
     tmp_path, monkeypatch, excess, half, verdict

@@ -9,8 +9,8 @@ from tests.commands import tfstudy
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import put, three_architectures
 from tests.example_tables import text_of
-from tfstudy.analysis import claims
 from tfstudy.analysis.frame import read_finished_runs, read_study
+from tfstudy.analysis.published import VERDICTS
 from tfstudy.report.claims import COLOURS, claim_texts, listing, markdown, study_claims
 
 LSTM, CNN, NONE = ({"arch": arch} for arch in ("lstm", "cnn", "transformer"))
@@ -83,7 +83,7 @@ def test_a_terminal_shows_verdict_and_evidence_and_with_details_each_statement(s
     lines = text_of(listing([found], ["a note"], details=False)).splitlines()
     assert " ".join(lines[0].split()) == "L1 1 refuted, 1 not run It is so."
     assert (lines[1].strip(), lines[-1]) == (found.evidence, "- a note")
-    assert COLOURS.keys() == set(claims.VERDICTS)
+    assert COLOURS.keys() == set(VERDICTS)
     text = " ".join(text_of(listing([found], [], details=True)).split())
     assert "2 on scan length: the Transformer, claimed 12.1 ± 5: not run" in text
 

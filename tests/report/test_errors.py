@@ -1,18 +1,15 @@
 """Wrong predictions: their kinds, and examples with the first wrong token marked."""
 
 import gzip
-import json
 import re
 
 import pytest
 
-from tests.example_records import GOLD, edit_result, predict, put, result, write
-from tests.example_tables import rows, text_of
-from tfstudy.analysis.frame import read_finished_runs
+from tests.example_records import GOLD, predict, put, result, write
+from tests.example_tables import text_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import first_error
 from tfstudy.report.one_run import errors, marked
-from tfstudy.report.plots.rows import shares_by_seed
 
 LONG = [f"w{number}" for number in range(100)]
 
@@ -46,14 +43,14 @@ def test_lines_and_values_have_the_kinds_with_the_most_frequent_first(tmp_path):
     assert [" ".join(line.split()) for line in kinds] == shown
     assert [line.split()[-1] for line in text.splitlines() if "source" in line] == ["s2", "s1"], "an example of each"
     assert re.search(r"\ntoken 2 of 2 +target +a \| b\n", text)
-    early = errors(path, "test", 2).values()["kinds"]["stops early"]
+    early = errors(path, "test", 2).values["kinds"]["stops early"]
     assert (early["n"], early["first_error_share"]) == (2, 0.5)
     assert [one["first_error"] for one in early["examples"]] == [2, 2]
     with pytest.raises(UserError, match="did you mean 'test'"):
         errors(path, "tset", 1)
     put(path, "config.yaml", "task: pairs\narch: lstm\ndata: {tokens: characters}\n")
     predict(study, ("ab", "a"), ("a b", "a"))
-    assert {*errors(path, "test", 1).values()["kinds"]} == {"stops early"}, "tokens are characters, spaces too"
+    assert {*errors(path, "test", 1).values["kinds"]} == {"stops early"}, "tokens are characters, spaces too"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no gzip", gzip.compress(b'{"source": "a"}\n[1', mtime=0)[:-9]])
@@ -63,21 +60,3 @@ def test_missing_and_damaged_predictions_are_one_error(tmp_path, content):
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(UserError, match="no readable predictions of split 'test'"):
         errors(file.parent.parent, "test", 1)
-
-
-def test_a_record_has_the_shares_of_each_seed(tmp_path):
-    study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
-    found = shares_by_seed(rows(study)[0])
-    assert found.loc[:, found.any()].to_dict("records") == [{"correct": 50.0, "stops early": 50.0}] * 2
-
-
-@pytest.mark.parametrize("n", [-1, "4"])
-def test_a_count_of_errors_that_is_none_is_not_believed(tmp_path, n):
-    study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
-    [path] = study.glob("*/*/s0-*")
-    splits = json.loads((path / "result.json").read_text())["splits"]
-    splits["test"]["errors"]["correct"]["n"] = n
-    edit_result(path, splits=splits)
-    [(left_out, reason)] = read_finished_runs(study).left_out
-    assert left_out == path
-    assert "result.json is damaged" in reason

@@ -14,7 +14,7 @@ from tfstudy.analysis.claim_files import Claim
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.report.claims import ClaimText
-from tfstudy.report.page import Folded, write_report
+from tfstudy.report.page import Section, write_report
 from tfstudy.report.plots.layout import Plot
 from tfstudy.report.render import Cells
 
@@ -63,7 +63,7 @@ def published(tmp_path_factory):
 def blocks(content, kind):
     """The blocks of a kind, such as tables, folded ones too."""
     every = [block for section in content.sections for block in section.blocks]
-    every += [inner for block in every if isinstance(block, Folded) for inner in block.blocks]
+    every += [inner for block in every if isinstance(block, Section) for inner in block.blocks]
     return [block for block in every if isinstance(block, kind)]
 
 

@@ -12,8 +12,8 @@ from tests.example_tables import compared, rows
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
 from tfstudy.report.plots import all_plots
-from tfstudy.report.plots.series import COLOURS
-from tfstudy.report.plots.split import TRIVIAL_COLOUR
+from tfstudy.report.plots.layout import COLOURS
+from tfstudy.report.plots.rows import TRIVIAL_COLOUR
 
 LSTM, CNN, BLACK = COLOURS["lstm"], COLOURS["cnn"], "#000000"
 

@@ -13,7 +13,7 @@ from tfstudy.analysis.frame import read_study
 from tfstudy.cli import main
 from tfstudy.errors import UserError
 from tfstudy.report.plots import all_plots, make_plot, merge_studies, save_plot
-from tfstudy.report.plots.series import COLOURS, architecture_colours, styles_of
+from tfstudy.report.plots.layout import COLOURS, architecture_colours, styles_of
 
 
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])

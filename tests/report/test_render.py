@@ -59,7 +59,7 @@ ROWS = Cells(
 
 
 def test_a_listing_has_its_title_lines_and_notes_in_every_format_and_values_as_json():
-    texts = {name: render([ROWS, "a line"], ["a note", "<b>[x](y)"], name, values=lambda: {"n": 1}) for name in FORMATS}
+    texts = {name: render([ROWS, "a line"], ["a note", "<b>[x](y)"], name, values={"n": 1}) for name in FORMATS}
     assert json.loads(texts.pop("json")) == {"n": 1}
     rows = list(csv.reader(io.StringIO(texts.pop("csv"))))
     assert rows == [["name", "about", "n"], ["a|b", "<script>", "1"], ["'=1+1", "two words", "2,000"]]

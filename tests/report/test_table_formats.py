@@ -101,14 +101,6 @@ def condition(folder, **settings):
     return found
 
 
-def test_a_figure_under_other_settings_has_a_sign(tmp_path, monkeypatch):
-    assert [str(one) for one in beside(condition(tmp_path / "a"), "exact_match")] == ["69.2 ± 8.2 [dessi-2019]†"]
-    runs = condition(tmp_path / "b", preset="dessi-2019")
-    for differing, text in ((set(), "69.2 ± 8.2 [dessi-2019]"), ({"train.steps"}, "69.2 ± 8.2 [dessi-2019]†")):
-        monkeypatch.setattr("tfstudy.analysis.published.differing", lambda _, d=differing: d)
-        assert [str(one) for one in beside(runs, "exact_match")] == [text]
-
-
 def test_figures_are_of_the_same_kind_of_network_one_of_each_paper_and_never_a_maximum(tmp_path):
     one = condition(tmp_path)
     for split in ("length", "template_around_right", "addprim_jump", "mcd1", "simple"):

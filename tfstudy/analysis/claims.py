@@ -1,6 +1,6 @@
 """Judge claims by the records: a frame with a row for each statement, and its numbers.
 
-There is a function for each kind of statement: `of_mean`, `of_difference`, `of_ratio`, `of_figure`. p is that against
+There is a function for each kind of statement: `of_mean`, `of_difference`, `of_ratio`, `judge_figure`. p is that of
 the deciding bound: the violated one, or else the nearer one. A statement is decided if its q is below .05: supported if
 the number is within the bounds, else refuted. With fewer seeds than the minimum, or if a run diverged, it is open.
 
@@ -17,33 +17,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from tfstudy.analysis import stats
-from tfstudy.analysis.claim_files import (
-    BENCH_DEFAULTS,
-    BENCH_KEYS,
-    CONDITION_KEYS,
-    ROWS,
-    TIME,
-    Bounds,
-    Claim,
-    Selector,
-    Statement,
-)
+from tfstudy.analysis import claim_files as files
+from tfstudy.analysis import stats, summary
 from tfstudy.analysis.frame import Study, as_frame
 from tfstudy.analysis.labels import IMPLIED, Condition, distance
-from tfstudy.analysis.published import AGREES, DIFFERS, figure_of, judge_figure
+from tfstudy.analysis.published import NOT_RUN, OPEN, REFUTED, SUPPORTED, VERDICTS, figure_of, judge_figure
 from tfstudy.analysis.stats import ALPHA, EXACT, Interval
-from tfstudy.analysis.summary import (
-    BATCH_ORDER,
-    DIVERGED,
-    SHOWN,
-    conditions,
-    mean_interval,
-    pairing_key,
-    pairs,
-    resolution,
-    rows_of,
-)
+from tfstudy.analysis.summary import rows_of
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 from tfstudy.plugins import command
@@ -55,9 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, Any]
-SUPPORTED, REFUTED, OPEN, NOT_RUN = VERDICTS = ("supported", "refuted", "open", "not run")
-
-
 NUMBERS = ("mean", "low", "high", "n", "interval", "bound", "inside", "p", "test", "q")  # of a statement, see `judge`
 UNMEASURED: Row = dict.fromkeys(NUMBERS, math.nan) | {
     "verdict": "", "n": 0, "interval": "", "inside": False, "test": "", "least": 0, "diverged": 0, "conditions": (),
@@ -65,7 +42,7 @@ UNMEASURED: Row = dict.fromkeys(NUMBERS, math.nan) | {
 }  # fmt: skip
 
 
-def judge(claims: Sequence[Claim], studies: Iterable[Study], records: Sequence[Record] = ()) -> "pd.DataFrame":
+def judge(claims: Sequence[files.Claim], studies: Iterable[Study], records: Sequence[Record] = ()) -> "pd.DataFrame":
     """Return a row for each statement of these claims, whose tests are one family, by studies and `tfstudy bench`.
 
     Columns: `claim` (its id), `number` (from 1 within it), `statement`, `verdict`; `mean` (or difference, or ratio) of
@@ -80,18 +57,18 @@ def judge(claims: Sequence[Claim], studies: Iterable[Study], records: Sequence[R
     sides = [side for claim in claims for one in claim.statements if not one.over for side in (one.of, one.minus)]
     tagged = sorted({(side["tag"], side["task"]) for side in sides if side and side["tag"]})
     for study in (study for study in studies if study.runs):
-        whole = conditions(study.runs)
+        whole = summary.conditions(study.runs)
         known += rows_of(whole)
         for tag, task in tagged:  # a condition for each value of a tag that a statement names
-            known += rows_of(conditions([run for run in study.runs if run.result.task == task], tag))
-        for pair in rows_of(pairs(whole)):
+            known += rows_of(summary.conditions([run for run in study.runs if run.result.task == task], tag))
+        for pair in rows_of(summary.pairs(whole)):
             both = whole.loc[[pair.first, pair.second]]
             compared[frozenset(both["key"]), both["metric"].iloc[0]] = pair
     rows: list[Row] = []
     for claim in claims:
         for number, one in enumerate(claim.statements, 1):
             if one.published:
-                found = of_figure(one, known)
+                found = judge_figure(figure_of(one.published), known)
             elif one.over:
                 found = of_ratio(one, records)
             else:
@@ -124,21 +101,15 @@ def _decided(row: Row) -> Row:
 # The kinds of statements, each as the columns of a row
 
 
-def of_figure(one: Statement, known: Sequence[Condition]) -> Row:
-    """Judge a statement that quotes a published figure."""
-    found = judge_figure(figure_of(one.published), known)
-    said = {AGREES: SUPPORTED, DIFFERS: REFUTED}.get(found.verdict, found.verdict)  # the others have the same names
-    ours = dict(zip(NUMBERS, found.ours or (), strict=False))
-    return ours | {"conditions": (found.condition,) * bool(ours), "verdict": said, "reason": found.reason}
-
-
-def of_conditions(one: Statement, least: int, known: Sequence[Condition], compared: Mapping[Hashable, Any]) -> Row:
+def of_conditions(
+    one: files.Statement, least: int, known: Sequence[Condition], compared: Mapping[Hashable, Any]
+) -> Row:
     """Measure the condition that a statement selects, or the difference of two; or say why nothing was measured."""
     chosen = select_conditions(one, known, least)
     if not chosen:
         unlike = one.minus and all(matching(known, side) for side in (one.of, one.minus))
         return {"verdict": NOT_RUN, "reason": "no two runs share data and settings" if unlike else ""}
-    lost = 0 if one.metric == DIVERGED else sum(len(condition.diverged) for condition in chosen)
+    lost = 0 if one.metric == summary.DIVERGED else sum(len(condition.diverged) for condition in chosen)
     row: Row = {"conditions": chosen, "least": least, "diverged": lost}
     try:
         for condition in chosen if one.instrument else ():
@@ -152,21 +123,21 @@ def of_conditions(one: Statement, least: int, known: Sequence[Condition], compar
     if pair:
         row |= {"p": pair.p, "q": pair.q}
         if pair.q < ALPHA and not pair.significant:
-            row |= {"verdict": OPEN, "reason": f"a difference below {SHOWN} points"}
+            row |= {"verdict": OPEN, "reason": f"a difference below {summary.SHOWN} points"}
     return row
 
 
-def of_mean(one: Statement, condition: Condition) -> Row:
+def of_mean(one: files.Statement, condition: Condition) -> Row:
     """Test the mean of a condition against bounds: by Student's t, or a share that all seeds have by its score."""
     found = values_by_seed(condition, one, one.of)
-    values, rounding = [*found.values()], 0.0 if one.instrument else resolution(condition)
+    values, rounding = [*found.values()], 0.0 if one.instrument else summary.resolution(condition)
     finite = [bound for bound in one.bounds if math.isfinite(bound)]
-    measured, count = mean_interval(found, one.metric, condition.wilson), condition.count
+    measured, count = summary.mean_interval(found, one.metric, condition.wilson), condition.count
     if one.instrument:
         measured = stats.interval(values)
     else:  # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
         finite = [bound for bound in finite if 0 < bound < 100] or finite
-    if one.metric == DIVERGED:  # a share of the runs
+    if one.metric == summary.DIVERGED:  # a share of the runs
         count = len(values)
         low, high = wilson(sum(value > 0 for value in values), count)
         measured = measured._replace(low=100 * low, high=100 * high, method="Wilson over seeds")
@@ -177,14 +148,14 @@ def of_mean(one: Statement, condition: Condition) -> Row:
     return _estimate(one.bounds, measured, p, "t")
 
 
-def of_difference(one: Statement, first: Condition, second: Condition) -> Row:
+def of_difference(one: files.Statement, first: Condition, second: Condition) -> Row:
     """Test the difference of two conditions against bounds. If it is not paired, n is the smaller number of seeds."""
     x, y = values_by_seed(first, one, one.of), values_by_seed(second, one, one.minus)
     saved = [measurements(condition, one.instrument) for condition in (first, second) if one.instrument]
     if len({own.comparable for by_seed in saved for own in by_seed.values()}) > 1:
         raise UserError(f"runs were measured by {one.instrument} with different settings")
-    paired = pairing_key(first) == pairing_key(second) and x.keys() == y.keys() and len(x) > 1
-    rounding = 0.0 if one.instrument else max(resolution(first), resolution(second))
+    paired = summary.pairing_key(first) == summary.pairing_key(second) and x.keys() == y.keys() and len(x) > 1
+    rounding = 0.0 if one.instrument else max(summary.resolution(first), summary.resolution(second))
 
     def minus(bound: float) -> stats.Difference:
         return stats.compare([value - bound for value in x.values()], [*y.values()], paired, rounding)
@@ -195,7 +166,7 @@ def of_difference(one: Statement, first: Condition, second: Condition) -> Row:
     return _estimate(one.bounds, measured, p, whole.method)
 
 
-def of_ratio(one: Statement, records: Sequence[Record]) -> Row:
+def of_ratio(one: files.Statement, records: Sequence[Record]) -> Row:
     """Measure the ratio of two records of one command with as many repeats.
 
     Of several it is the pair with most repeats, and of these the latest.
@@ -209,13 +180,13 @@ def of_ratio(one: Statement, records: Sequence[Record]) -> Row:
     if not found:
         return {"verdict": NOT_RUN}
     _, each = max(found, key=lambda pair: pair[0])
-    timed = TIME in (one.of["quantity"], one.over["quantity"])
+    timed = files.TIME in (one.of["quantity"], one.over["quantity"])
     measured = stats.median_interval(each) if timed else Interval(each[0], each[0], each[0], 1, EXACT)
     p = {bound: stats.sign_test(each, bound) if timed else math.nan for bound in one.bounds if math.isfinite(bound)}
     return _estimate(one.bounds, measured, p, "signs") | {"least": stats.FEWEST_VALUES}
 
 
-def _estimate(bounds: Bounds, measured: Interval, p: Mapping[float, float], test: str) -> Row:
+def _estimate(bounds: files.Bounds, measured: Interval, p: Mapping[float, float], test: str) -> Row:
     """Return the columns of what was measured, given its p against each bound that is tested."""
     (low, high), mean = bounds, measured.mean
     inside = low < mean < high if math.isinf(low) or math.isinf(high) else low <= mean <= high
@@ -230,7 +201,7 @@ def _estimate(bounds: Bounds, measured: Interval, p: Mapping[float, float], test
 
 
 def select_conditions(
-    statement: Statement, known: Sequence[Condition], minimum_seeds: int = 1
+    statement: files.Statement, known: Sequence[Condition], minimum_seeds: int = 1
 ) -> tuple[Condition, ...]:
     """Return the condition that a statement selects, or the two (which share `_shared_settings`); empty without runs.
 
@@ -252,17 +223,17 @@ def select_conditions(
     return tuple(one for one, *_ in min(found, key=order)) if found else ()
 
 
-def matching(known: Sequence[Condition], selector: Selector) -> list[Condition]:
+def matching(known: Sequence[Condition], selector: files.Selector) -> list[Condition]:
     """Return the conditions that have these names and settings; which rows of an instrument it selects is left out."""
-    wanted = [(key, value) for key, value in selector.items() if not key.startswith(ROWS)]
+    wanted = [(key, value) for key, value in selector.items() if not key.startswith(files.ROWS)]
     return [
         one
         for one in known
-        if all((getattr(one, k) if k in CONDITION_KEYS else one.config.get(k)) == value for k, value in wanted)
+        if all((getattr(one, k) if k in files.CONDITION_KEYS else one.config.get(k)) == value for k, value in wanted)
     ]
 
 
-def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
+def _shared_settings(condition: Condition, statement: files.Statement) -> Hashable:
     """Return what two conditions must share to be compared.
 
     All data, decoding and evaluation settings, except those that the statement names; under presets of the same name
@@ -278,14 +249,14 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     if same_preset and first["arch"] == second["arch"]:
         sections: tuple[str, ...] = ("",)
     else:
-        sections = ("data.", "decode.", "eval.", *(BATCH_ORDER if same_preset else ()))
+        sections = ("data.", "decode.", "eval.", *(summary.BATCH_ORDER if same_preset else ()))
     changed = condition.changed.items()
     settings = frozenset((key, str(value)) for key, value in changed if key.startswith(sections) and key not in free)
     # a study compares its own conditions
     return settings, condition.study if statement.compares else ""
 
 
-def values_by_seed(condition: Condition, statement: Statement, selector: Selector) -> dict[int, float]:
+def values_by_seed(condition: Condition, statement: files.Statement, selector: files.Selector) -> dict[int, float]:
     """Return by seed what a statement is about: a metric in percent, or what an instrument measured.
 
     Of an instrument it is the largest number, among the rows that a selector chooses, of each run with a saved
@@ -294,7 +265,7 @@ def values_by_seed(condition: Condition, statement: Statement, selector: Selecto
     """
     if not statement.instrument:
         return dict(condition.values.get(statement.metric, {}))
-    wanted = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS)}
+    wanted = {key.removeprefix(files.ROWS): value for key, value in selector.items() if key.startswith(files.ROWS)}
     factor = 100 if wanted.get("metric") in METRIC_NAMES else 1
     chosen = {
         seed: [float(row[one.chart.value]) for row in one.rows() if wanted.items() <= row.items()]
@@ -312,14 +283,14 @@ def measurements(condition: Condition, instrument: str) -> dict[int, Measurement
     return {run.result.seed: read_measurement(run.path, instrument) for run in runs}
 
 
-def _values(record: Record, selector: Selector) -> list[float]:
+def _values(record: Record, selector: files.Selector) -> list[float]:
     """Return the values of a quantity, one for each repeat or a single exact one; empty if another setting has them."""
-    names = {key: getattr(record, key) for key in BENCH_KEYS if key not in BENCH_DEFAULTS}
+    names = {key: getattr(record, key) for key in files.BENCH_KEYS if key not in files.BENCH_DEFAULTS}
     names |= {"variant": record.variant, "accelerator": record.machine.accelerator}
     if record.train or not names.items() <= selector.items():
         return []
     quantity = selector["quantity"]
-    if quantity == TIME:
+    if quantity == files.TIME:
         return record.tokens_per_second
     own = record.flops if quantity.endswith("flops") else record
     value = getattr(own, quantity.removesuffix("_flops"), None)

@@ -9,7 +9,7 @@ The difference is ours minus theirs, and its half width is that of the 95 % pred
 the mean of as many seeds as ours would lie around theirs (Welch's, with their standard deviation), or, where the paper
 gives none, theirs around ours, taken as the mean of its seeds (of one, if their number is unknown).
 
-agrees: ours lies within 5 points, and the prediction interval is no wider. differs: ours lies outside the prediction
+supported: ours lies within 5 points, and the prediction interval is no wider. refuted: ours lies outside the prediction
 interval and by more than 5 points. open: neither, or fewer seeds than the variance of the split scheme needs.
 """
 
@@ -19,18 +19,18 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from statistics import variance
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from tfstudy.analysis.labels import Condition, differing, distance
-from tfstudy.analysis.stats import LEVEL, Interval, t_quantile, welch
+from tfstudy.analysis.stats import LEVEL, t_quantile, welch
 from tfstudy.analysis.summary import mean_interval, resolution
 from tfstudy.config.trees import configs
 from tfstudy.errors import one_of
 
 TOLERANCE = 5.0  # points
-AGREES, DIFFERS, OPEN, NOT_RUN = "agrees", "differs", "open", "not run"
+SUPPORTED, REFUTED, OPEN, NOT_RUN = VERDICTS = ("supported", "refuted", "open", "not run")
 KINDS = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
 PREFIXES = {"approximate": "about ", "upper_bound": "< ", "lower_bound": "> ", "median": "median ", "max": "max "}
 OTHER_SETTINGS = "†"  # the sign of a figure that was measured under other settings than the runs beside it
@@ -188,15 +188,6 @@ def has_settings(figure: Figure, condition: Condition) -> bool:
 # Whether ours agree
 
 
-class FigureVerdict(NamedTuple):
-    """The verdict on a published figure, and ours."""
-
-    verdict: str
-    reason: str
-    condition: Condition | None = None  # ours, of the figure's settings; None without runs
-    ours: Interval | None = None  # our mean with its own 95 % interval
-
-
 def half_width(spread: float, n: int, error: float = 0.0, seeds: int = 1) -> float:
     """Return half the width of the 95 % prediction interval; infinite for a single seed.
 
@@ -216,33 +207,32 @@ def minimum_seeds(split: str) -> int:
     return 5 if split in HIGH_VARIANCE else 3
 
 
-def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> FigureVerdict:
+def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> dict[str, Any]:
     """Return the verdict on a published figure with a preset, by the conditions of its own settings.
 
-    Of several conditions it is a current one with most seeds.
+    Of several conditions it is a current one with most seeds. Keys: `verdict`, `reason`, and if there are runs
+    `conditions` (the one), and our `mean` with its own 95 % interval `low`, `high` over `n` seeds by the method
+    `interval`.
     """
     place = (figure.task, figure.split, figure.test, "", figure.family)
     own = [c for c in conditions if (c.task, c.split, c.test, c.tag, c.arch) == place and has_settings(figure, c)]
     if not own:
-        return FigureVerdict(NOT_RUN, f"no run with the preset {figure.preset}")
+        return {"verdict": NOT_RUN, "reason": f"no run with the preset {figure.preset}"}
     condition = min(own, key=distance)
     each_seed, error = condition.values.get(figure.metric, {}), figure.standard_error
-    ours, n, least = (
-        mean_interval(each_seed, figure.metric, condition.wilson),
-        len(each_seed),
-        minimum_seeds(figure.split),
-    )
+    ours, n = mean_interval(each_seed, figure.metric, condition.wilson), len(each_seed)
     spread = max(variance(each_seed.values()) if n > 1 else 0.0, resolution(condition) ** 2 / 12)  # at least rounding
     half, excess = half_width(spread, n, error or 0.0, figure.n or 1), abs(ours.mean - figure.value)
     theirs = KINDS.get(figure.value_kind, "theirs has no standard error" if error is None else "")
+    verdict, reason = OPEN, ""
     if lost := len(condition.diverged):
-        verdict, reason = OPEN, f"{lost} diverged, and the mean would only be over the other runs"
-    elif n < least:
-        verdict, reason = OPEN, f"{n} of at least {least} seeds"
+        reason = f"{lost} diverged, and the mean would only be over the other runs"
+    elif n < (least := minimum_seeds(figure.split)):
+        reason = f"{n} of at least {least} seeds"
     elif max(excess, half) <= TOLERANCE:
-        verdict, reason = AGREES, f"within {TOLERANCE:g} points"
+        verdict, reason = SUPPORTED, f"within {TOLERANCE:g} points"
     elif excess > max(half, TOLERANCE):
-        verdict, reason = DIFFERS, f"{'higher' if ours.mean > figure.value else 'lower'} than a replication"
-    else:
-        verdict, reason = OPEN, ""
-    return FigureVerdict(verdict, "; ".join(filter(None, [reason, theirs])), condition, ours)
+        verdict, reason = REFUTED, f"{'higher' if ours.mean > figure.value else 'lower'} than a replication"
+    found = dict(zip(("mean", "low", "high", "n", "interval"), ours, strict=True))
+    reason = "; ".join(filter(None, [reason, theirs]))
+    return found | {"conditions": (condition,), "verdict": verdict, "reason": reason}

@@ -95,11 +95,6 @@ def t_quantile(share: float, degrees: float) -> float:
     return float(stdtrit(degrees, share))
 
 
-def two_sided_p(t: float, degrees: float) -> float:
-    """Return the probability that Student's t is at least as far from 0."""
-    return float(2 * stdtr(degrees, -abs(t)))
-
-
 # Differences
 
 
@@ -121,7 +116,7 @@ def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0
         return Difference(mean, mean, mean, math.nan, n, math.nan, "Welch", "no spread")
     pooled = math.sqrt((a * (len(x) - 1) + b * (len(y) - 1)) / (n - 2))
     error, degrees = welch(a, len(x), b, len(y))
-    half, p = t_quantile((1 + LEVEL) / 2, degrees) * error, two_sided_p(mean / error, degrees)
+    half, p = t_quantile((1 + LEVEL) / 2, degrees) * error, float(2 * stdtr(degrees, -abs(mean / error)))
     return Difference(mean, mean - half, mean + half, p, n, mean / pooled * _hedges(n - 2), "Welch")
 
 
@@ -144,7 +139,7 @@ def _student(x: NDArray[np.float64], rounding: float) -> Difference:
     if not deviation:
         return Difference(mean, mean, mean, math.nan, n, math.nan, "t", "no spread")
     half = t_quantile((1 + LEVEL) / 2, n - 1) * deviation / math.sqrt(n)
-    p = two_sided_p(mean / deviation * math.sqrt(n), n - 1)
+    p = float(2 * stdtr(n - 1, -abs(mean / deviation * math.sqrt(n))))
     return Difference(mean, mean - half, mean + half, p, n, mean / deviation * _hedges(n - 1), "t")
 
 

@@ -8,6 +8,7 @@ of its conditions, show the same q and interval.
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, median
@@ -31,6 +32,7 @@ NAMES = ("task", "split", "corpus", "arch", "preset")
 DIVERGED, OVER_LENGTHS = "diverged", "token_accuracy_over_lengths"  # metrics of a condition besides those of test sets
 SHOWN = 0.05  # points: a table shows no smaller difference, so none is called significant
 A_TEST_NEEDS = "a test needs 2 seeds of both conditions, and none that diverged"
+Names = tuple[str, ...]
 
 
 def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd.DataFrame":
@@ -50,36 +52,34 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
 
     A condition whose runs all diverged has the test sets that other runs of its split scheme have.
     """
-    experiments: dict[str, list[RunRecord]] = {}
-    digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names
-    evaluated: dict[tuple[str, ...], list[RunRecord]] = {}  # finished runs by task, split scheme and corpus
+    experiments: dict[str, list[RunRecord]] = defaultdict(list)
+    evaluated: dict[Names, list[RunRecord]] = defaultdict(list)  # finished runs by task, split scheme and corpus
+    digests: dict[Names, set[str]] = defaultdict(set)  # of the examples of test sets with the same names
+    named: dict[Names, dict[str, RunRecord]] = defaultdict(dict)  # a run of each experiment
     for run in runs:
         r = run.result
-        experiments.setdefault(r.experiment, []).append(run)
+        data = (r.task, r.split, r.corpus)
+        experiments[r.experiment].append(run)
+        named[*data, r.arch, r.preset or DEFAULT].setdefault(r.experiment, run)
         if run.finished:
-            evaluated.setdefault((r.task, r.split, r.corpus), []).append(run)
-        for test, scores in r.splits.items():  # records of older code have no digest
-            digests.setdefault((r.task, r.split, r.corpus, test), set()).update(filter(None, [scores.examples]))
-    named: dict[tuple[str, ...], dict[str, RunRecord]] = {}
-    for hash_, (run, *_) in experiments.items():
-        r = run.result
-        named.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or DEFAULT), {})[hash_] = run
+            evaluated[data].append(run)
+        for test, scores in r.splits.items():
+            digests[*data, test] |= {scores.examples} - {""}  # records of older code have none
     settings = {hash_: one for own in named.values() for hash_, one in labels.distinguishing(own).items()}
-    names: dict[str, dict[str, Any]] = {
-        hash_: dict(zip(NAMES, key, strict=True)) for key, own in named.items() for hash_ in own
-    }
     rows: list[dict[str, Any]] = []
     for hash_, members in experiments.items():
         first, r = members[0], members[0].result
         finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
         diverged = [run for run in members if not run.finished]
+        data = (r.task, r.split, r.corpus)
         places = {  # test set and value of the tag
             (test, value): None
-            for run in finished or evaluated.get((r.task, r.split, r.corpus), [])
+            for run in finished or evaluated[data]
             for test, scores in run.result.splits.items()
             if scores.role == "test"
             for value in (scores.slices.get(by, {}) if by else [""])
         }
+        names: dict[str, Any] = dict(zip(NAMES, (*data, r.arch, r.preset or DEFAULT), strict=True))
         of_runs = {
             "settings": settings[hash_], "experiment": hash_, "runs": finished, "diverged": diverged,
             "study": (finished or diverged)[0].study, "config": first.settings, "changed": first.changed,
@@ -88,9 +88,9 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
         }  # fmt: skip
         lost = {run.result.seed: 100.0 * (not run.finished) for run in (*finished, *diverged)}
         for test, value in places or ({} if by else {("test", ""): None}):
-            row = names[hash_] | of_runs | _measured(finished, test, by, value)
+            row = names | of_runs | _measured(finished, test, by, value)
             row["values"] |= {DIVERGED: lost}
-            if len(digests.get((r.task, r.split, r.corpus, test), ())) < 2:
+            if len(digests[*data, test]) < 2:
                 row["examples"] = ""
             rows.append(row | _labels(row))
     rows.sort(key=sort_key)
@@ -225,9 +225,9 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    families: dict[tuple[str, ...], list[tuple[Condition, Any]]] = {}
+    families: dict[Names, list[tuple[Condition, Any]]] = defaultdict(list)
     for row in rows_of(conditions):
-        families.setdefault(row.family, []).append((row, (pairing_key(row), row.each_seed.keys())))
+        families[row.family].append((row, (pairing_key(row), row.each_seed.keys())))
     out = []
     for members in families.values():
         for (a, key), (b, other) in combinations(members, 2):

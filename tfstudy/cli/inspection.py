@@ -96,7 +96,7 @@ def errors(
     format_, paths = listing_format(format_), [find_run(results, run) for run in runs]
     found = [one_run.errors(path, test_set, examples) for path in paths]
     parts = [part for one in found for part in one.parts]
-    print_listing(Listing(parts, (), lambda: {"runs": [one.values() for one in found]}), format_)
+    print_listing(Listing(parts, (), {"runs": [one.values for one in found]}), format_)
 
 
 @app.command()
@@ -116,8 +116,6 @@ def evaluate(
 
     Its record stays as it is, and each reading of a test set is counted.
     """
-    import msgspec
-
     from tfstudy.config.resolve import overrides
     from tfstudy.config.trees import flatten
 
@@ -128,8 +126,7 @@ def evaluate(
 
     with progress_on_stderr(quiet):
         measured = finished.evaluate(test_set or [], **settings)
-    values = {"path": str(path), **msgspec.json.decode(msgspec.json.encode(measured))}
-    print_listing(listing(measured)._replace(values=lambda: values), format_)
+    print_listing(listing(measured, path=path), format_)
 
 
 # Measurements

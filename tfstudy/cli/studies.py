@@ -120,7 +120,7 @@ def check(
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition or some of its
     seeds are missing, and 2 if no condition could be tested.
     """
-    from tfstudy.report.baseline import check_study
+    from tfstudy.report.comparisons import check_study
     from tfstudy.runs.find import study_folder
 
     format_ = document_format(format_)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
@@ -25,7 +25,7 @@ def listing(records: Sequence[Record], notes: Sequence[str]) -> Listing:
     """Return the tables with notes below them, and the records as plain values."""
     explained = [*_explanations(records), *notes]
     values = {"records": msgspec.to_builtins(records), "notes": [*notes]}
-    return Listing(list(_tables(records)), explained, lambda: values)
+    return Listing(list(_tables(records)), explained, values)
 
 
 def _varied(records: Sequence[Record]) -> list[str]:
@@ -83,34 +83,31 @@ def plot(records: Sequence[Record], axis: str = "") -> "Plot":
 
     The horizontal axis is `axis`, or the first size that varies; other sizes that vary are part of the labels.
     """
-    from tfstudy.report.plots import layout, series
+    from tfstudy.report.plots import layout
 
     varied = _varied(records)
     axis, rows = axis if axis in varied else next(iter(varied), SIZES[0]), []
     for one in records:
         sizes = [f"{name}={getattr(one, name)}" for name in varied if name != axis]
         label = " ".join([one.arch, *[one.variant] * (one.variant != "default"), *sizes])
-        memory, flops = (one.memory or math.nan) / MIB, one.flops.total / GIGA if one.flops else math.nan
-        for name, (value, *ends) in {
-            "target tokens per second": median_interval(one.tokens_per_second)[:3],
-            "peak memory (MiB)": (memory, math.nan, math.nan),
-            "GFLOP per batch": (flops, math.nan, math.nan),
-        }.items():
-            if not math.isnan(value):
-                rows.append((f"{one.work}: {name}", one.arch, label, getattr(one, axis), value, *ends))
-    frame = pd.DataFrame(rows, columns=["panel", "arch", "label", "size", "mean", "low", "high"])
-    styles, ticks = series.styles_of(frame), sorted(frame["size"].unique())
+        about: dict[str, Any] = {"arch": one.arch, "label": label, "size": getattr(one, axis)}
+        speed = dict(zip(("mean", "low", "high"), median_interval(one.tokens_per_second), strict=False))
+        rows.append(about | {"panel": f"{one.work}: target tokens per second"} | speed)
+        rows.append(about | {"panel": f"{one.work}: peak memory (MiB)", "mean": (one.memory or math.nan) / MIB})
+        flops = one.flops.total / GIGA if one.flops else math.nan
+        rows.append(about | {"panel": f"{one.work}: GFLOP per batch", "mean": flops})
+    frame = pd.DataFrame(rows).dropna(subset="mean")
+    styles, ticks, title = layout.styles_of(frame), sorted(frame["size"].unique()), f"Speed, memory and FLOPs by {axis}"
     with layout.theme():
-        panels = layout.panels(f"Speed, memory and FLOPs by {axis}", frame["panel"].nunique(), columns=2, ratio=0.5)
+        panels = layout.panels(title, frame["panel"].nunique(), columns=2, ratio=0.5)
         for axes, (panel, own) in zip(panels.axes, frame.groupby("panel", sort=False), strict=True):
             for shown, points in own.sort_values("size").groupby("label", sort=False):
-                series.draw_line(axes, points.set_index("size"), styles[str(shown)])
+                layout.draw_line(axes, points.set_index("size"), styles[str(shown)])
             axes.set_yscale("log")
             layout.set_log_ticks(axes.yaxis)
             layout.set_sizes(axes, ticks, [f"{size:,}" for size in ticks])
             axes.set_title(panels.lines(str(panel)))
         panels.label(LABELS[axis], "")
-        said = [f"{own.panel}, {own.label}, {axis} {own.size}: {own.mean:.3g}" for own in frame.itertuples()]
-        alt = f"Speed, memory and FLOPs by {axis}. {'; '.join(said)}."
+        said = [f"{one.panel}, {one.label}, {axis} {one.size}: {one.mean:.3g}" for one in frame.itertuples()]
         notes = [*_explanations(records)[:1], f"Speed: by {records[0].clock} time, median with 95 % interval."]
-        return panels.plot("bench", alt, series.legend_handles(styles, lines=True), notes)
+        return panels.plot("bench", f"{title}. {layout.join(said)}.", layout.legend_handles(styles, lines=True), notes)

@@ -9,18 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tfstudy.analysis.claim_files import (
-    CONDITION_KEYS,
-    METRICS,
-    QUANTITIES,
-    SIZES,
-    Claim,
-    Selector,
-    Statement,
-    read_claims,
-)
-from tfstudy.analysis.claims import NOT_RUN, NUMBERS, OPEN, REFUTED, SUPPORTED, judge, values_by_seed, verdict
+from tfstudy.analysis import claim_files as files
+from tfstudy.analysis.claims import NUMBERS, judge, values_by_seed, verdict
 from tfstudy.analysis.frame import Study, read_studies
+from tfstudy.analysis.published import NOT_RUN, OPEN, REFUTED, SUPPORTED
 from tfstudy.analysis.stats import EXACT
 from tfstudy.analysis.summary import rows_of
 from tfstudy.config.trees import short_key
@@ -45,7 +37,7 @@ Judged = Any  # a row of `analysis.claims.judge`
 class ClaimText(NamedTuple):
     """A claim, its verdict, the evidence in one line, and its statements as rows of `judge`."""
 
-    claim: Claim
+    claim: files.Claim
     verdict: str
     evidence: str
     statements: Sequence[Judged] = ()
@@ -56,7 +48,7 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], l
 
     `UserError` for unknown names.
     """
-    known = read_claims()
+    known = files.read_claims()
     names = [one_of("claim", name.upper(), known) for name in dict.fromkeys(ids)] or list(known)
     studies = read_studies(results)
     found = claim_texts([*known.values()], studies, read_records(results / PERFORMANCE))
@@ -66,11 +58,13 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], l
 
 def study_claims(study: Study) -> list[ClaimText]:
     """Return the claims of which the study measured any statement; `UserError` if a file of claims is invalid."""
-    found = claim_texts([*read_claims().values()], [study])
+    found = claim_texts([*files.read_claims().values()], [study])
     return [one for one in found.values() if any(judged.conditions for judged in one.statements)]
 
 
-def claim_texts(claims: Sequence[Claim], studies: Sequence[Study], records: Sequence[Any] = ()) -> dict[str, ClaimText]:
+def claim_texts(
+    claims: Sequence[files.Claim], studies: Sequence[Study], records: Sequence[Any] = ()
+) -> dict[str, ClaimText]:
     """Return claims, by id, judged by the runs of studies and the records of `tfstudy bench`."""
     rows = rows_of(judge(claims, studies, records))
     out = {}
@@ -80,7 +74,7 @@ def claim_texts(claims: Sequence[Claim], studies: Sequence[Study], records: Sequ
     return out
 
 
-def _evidence(claim: Claim, statements: Sequence[Judged]) -> str:
+def _evidence(claim: files.Claim, statements: Sequence[Judged]) -> str:
     """Return the line of the first statement of those that decide a claim: of the most frequent verdict."""
     if not statements:
         return ". ".join(filter(None, [f"tested by {claim.tested_by}", claim.note.partition(". ")[0].rstrip(".")]))
@@ -99,7 +93,7 @@ def line(judged: Judged) -> str:
 
 def sentence(judged: Judged) -> tuple[str, str]:
     """Return the examples or the work that a statement is about, and what was measured beside what is claimed."""
-    one: Statement = judged.statement
+    one: files.Statement = judged.statement
     sides = [side for side in (one.of, one.minus or one.over) if side]
     words = [_words(side) for side in sides]
     shared = [word for word in words[0] if word in words[-1]]
@@ -112,7 +106,7 @@ def sentence(judged: Judged) -> tuple[str, str]:
     if falls := one.minus is not None and size < 0:  # a difference is said by its size
         size, low, high = -size, -high, -low
     interval = f" [{write(low)}, {write(high)}]" * (low == low and judged.interval != EXACT)
-    metric = "" if one.metric == "exact_match" or one.instrument else f" {METRICS[one.metric]}"
+    metric = "" if one.metric == "exact_match" or one.instrument else f" {files.METRICS[one.metric]}"
     claimed = one.claimed
     if math.isnan(size):
         said = " and ".join(names)
@@ -131,15 +125,15 @@ def sentence(judged: Judged) -> tuple[str, str]:
     return ", ".join(place), f"{said}, {verdict}"
 
 
-def _words(selector: Selector) -> list[str]:
+def _words(selector: files.Selector) -> list[str]:
     """Return what a statement selects besides the architecture: examples, preset, settings, rows; or a measurement."""
     if "work" in selector:
         variant = [selector["variant"]] * (selector["variant"] != "default")
-        sizes = [f"{key} {selector[key]}" for key in SIZES]
-        return [selector["work"], *sizes, *variant, QUANTITIES[selector["quantity"]]]
+        sizes = [f"{key} {selector[key]}" for key in files.SIZES]
+        return [selector["work"], *sizes, *variant, files.QUANTITIES[selector["quantity"]]]
     names = [f"{selector['task']} {selector['corpus'] or selector['split']}", selector["test"]]
     names += [f"{selector['tag']} {selector['value']}".strip(), f"preset {selector['preset']}"]
-    settings = [f"{short_key(key)}={value}" for key, value in selector.items() if key not in CONDITION_KEYS]
+    settings = [f"{short_key(key)}={value}" for key, value in selector.items() if key not in files.CONDITION_KEYS]
     return [word for word in (*names, *settings) if word not in ("", "test", "preset default")]
 
 
@@ -218,4 +212,4 @@ def listing(claims: Sequence[ClaimText], notes: Sequence[str], details: bool) ->
             said = {number: text for number, text in said.items() if text}
             parts.append(Cells.listed({"number": [*said], "statement": [*said.values()]}, folded=("statement",)))
     hint = [] if details else ["`tfstudy claims ID` lists the statements of a claim"]
-    return Listing(parts, [*hint, *PROTOCOL, *notes], lambda: values(claims, notes))
+    return Listing(parts, [*hint, *PROTOCOL, *notes], values(claims, notes))

@@ -1,17 +1,24 @@
-"""The comparisons of a study in words, and its verdict: which condition is better, and what is open.
+"""The comparisons of a study in words, its verdict (which condition is better, and what is open), and its baseline.
 
 They follow from the comparisons of the table and say nothing else: a condition is called significantly better than
 another one exactly if the two share no letter of `group` in the table.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from rich.text import Text
+
+from tfstudy.analysis.baseline import MISSING, STATES, WORSE, check, read_baseline
+from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import MAX_SEEDS, POWER
-from tfstudy.analysis.summary import A_TEST_NEEDS, more_seeds, rows_of, swapped, test_set_labels
+from tfstudy.analysis.summary import A_TEST_NEEDS, conditions, more_seeds, rows_of, swapped, test_set_labels
 from tfstudy.report.markup import ends, number, p_value, plural
-from tfstudy.report.render import Cells
+from tfstudy.report.render import Cells, Listing
 from tfstudy.report.tables import Table
 from tfstudy.runs.schema import metric_name
 
@@ -104,3 +111,51 @@ def _is_better(row: Condition, others: list[Condition]) -> str:
     digits = next((n for n in (1, 2) if all(round(other.mean, n) < round(row.mean, n) for other in others)), 3)
     first, *rest = (f"{one.label} ({one.mean:.{digits}f})" for one in (row, *others))
     return f"{first} is significantly better than {' and '.join(filter(None, [', '.join(rest[:-1]), rest[-1]]))}"
+
+
+# With a baseline
+
+COLOURS = dict(zip(STATES, ("bold red", "red", "yellow", "yellow", "green", "green"), strict=True))
+CHECK_NOTE = (
+    "percent, mean over seeds; change in points with its 95 % interval, paired by seed; q: p adjusted for the number "
+    "of conditions (Benjamini-Hochberg)"
+)
+FIELDS = (  # of JSON
+    "name", "task", "split", "test", "arch", "preset", "metric", "state", "reason", "baseline", "current",
+    "difference", "low", "high", "q",
+)  # fmt: skip
+
+
+def check_study(study: Path, against: Path, tolerance: float) -> tuple[Listing, bool]:
+    """Compare a folder of runs with the baseline in a file; return the comparison, and whether the check failed.
+
+    `tolerance` is in percentage points. The check fails if a metric dropped, or if conditions or seeds are missing.
+    `UserError` if the file is no baseline or if no condition could be tested.
+    """
+    baseline, runs = read_baseline(against), read_study(study)
+    current = rows_of(conditions(runs.runs, baseline[0].tag))  # a table has one tag for all conditions
+    found = check(baseline, current, tolerance).rename(columns={"each_seed": "baseline"})
+    failed = bool(found["state"].isin([WORSE, MISSING]).any())
+    rows = sorted(rows_of(found), key=lambda row: STATES.index(row.state))  # worse ones first
+    lines = [
+        {
+            "result": row.state,
+            "condition": row.name,
+            "baseline": _mean(row.baseline),
+            "current": _mean(row.current),
+            "change": f"{number(row.difference, '+')} {ends(row.low, row.high, '+')}".rstrip(),
+            "q": p_value(row.q),
+            "reason": row.reason,
+        }
+        for row in rows
+    ]
+    bold = {"result": [row.state == WORSE for row in rows]}
+    cells = Cells.of(lines, styles=COLOURS, bold=bold, folded=("condition", "reason"), names=2)
+    states = ", ".join(f"{count} {state}" for state, count in Counter(row.state for row in rows).items())
+    headline = f"{plural(len(found), 'condition')}, tolerance {tolerance:g} points: {states}"
+    values = {"failed": failed, "tolerance": tolerance, "conditions": found[[*FIELDS]].to_dict("records")}
+    return Listing([Text(headline, "bold"), cells], [CHECK_NOTE, *runs.left_out_notes()], values), failed
+
+
+def _mean(values: Mapping[int, float]) -> str:
+    return f"{fmean(values.values()):.1f} (n = {len(values)})" if values else ""

@@ -21,7 +21,7 @@ from tfstudy.runs.find import FINISHED, RunStatus, find_runs, run_status
 from tfstudy.runs.store import open_run
 
 SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
-FIRST = re.compile(r"(?<!al)[.;](?: |$)")  # the end of the first sentence
+FIRST = re.compile(r"(?<!al)\.(?: |$)|; (?![^()]*\))")  # the end of the first sentence
 COLUMNS = ("name", "arch", "state", "metric", "path", "settings", "reason", "about")  # of rows, as they are shown
 Rows = Sequence[dict[str, Any]]
 
@@ -101,7 +101,7 @@ def listing(what: str, of: Any = "") -> Listing:
     commands = {f"tfstudy list {name} [{of}]".removesuffix(" []"): about for name, (_, of, about) in LISTS.items()}
     rows: Rows = LISTS[what][0](of) if what else [{"name": name, "about": about} for name, about in commands.items()]
     if not rows:
-        return Listing([f"no {what}"], (), lambda: rows)
+        return Listing([f"no {what}"], (), rows)
     frame = {key: [str(row[key]) for row in rows] for key in COLUMNS if key in rows[0]}
     if "path" in frame:  # as `tfstudy result` takes it
         frame["path"] = ["/".join(Path(row["path"]).parts[-4:]) for row in rows]
@@ -114,7 +114,7 @@ def listing(what: str, of: Any = "") -> Listing:
     if what == "tasks" and of:
         splits = rows[0]["splits"]
         parts += [*rows[0]["example"], "", _table({"split": [*splits], "about": [*splits.values()]})]
-    return Listing(parts, (), lambda: rows)
+    return Listing(parts, (), rows)
 
 
 def _table(frame: dict[str, list[str]]) -> Cells:

@@ -164,7 +164,7 @@ def listing(all_measured: Sequence[Measured]) -> Listing:
     title = f"{condition}{first.instrument}: {value_label(all_measured)}"
     heading = ", ".join(filter(None, [title, first.shown_settings]))
     cells = Cells(names | numbers, left=names, names=len(names))
-    return Listing([heading, cells], [*filter(None, notes)], lambda: msgspec.to_builtins(records))
+    return Listing([heading, cells], [*filter(None, notes)], msgspec.to_builtins(records))
 
 
 def _text(cell: object) -> str:
@@ -181,4 +181,4 @@ def attention_listing(found: "Maps") -> Listing:
         frame[f"layer {layer}"] = [f"{row.max():.2f} {row.argmax() + 1} {found.columns[row.argmax()]}" for row in means]
     values = found._asdict() | {"maps": [each._asdict() for each in found.maps]}
     title = f"{found.kind} attention: the largest weight of each token, mean over heads"
-    return Listing([title, Cells(frame, left=frame)], (), lambda: values)
+    return Listing([title, Cells(frame, left=frame)], (), values)

@@ -209,8 +209,7 @@ def _cut_outputs(rows: Sequence[Condition]) -> list[str]:
     cut, names = [], test_set_labels(rows)
     for row in rows:
         scores = whole_scores(row)
-        share = sum(one.limit_hits for one in scores) / max(1, sum(one.n for one in scores))
-        if share > NOTABLE:
+        if (share := sum(one.limit_hits for one in scores) / max(1, sum(one.n for one in scores))) > NOTABLE:
             cut.append(f"{names[row.place]} {row.label} {100 * share:.0f} %")
     return [f"outputs cut at the maximum number of tokens: {_some(cut)}"] if cut else []
 

@@ -43,10 +43,7 @@ def listing(result: Result, by: str = "", path: Path | None = None, short: bool 
     """
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
-
-    def values() -> dict[str, Any]:  # as they are recorded
-        return ({"path": str(path)} if path else {}) | dict(msgspec.json.decode(msgspec.json.encode(result)))
-
+    values = ({"path": str(path)} if path else {}) | msgspec.json.decode(msgspec.json.encode(result))
     title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
     if result.smoke:
         title = f"SMOKE RUN, its numbers mean nothing: {title}"
@@ -74,7 +71,7 @@ def _scores(title: str, splits: Mapping[str, SplitScores], by: str, short: bool)
 
 
 def _texts(scores: Slice) -> dict[str, str]:
-    texts = {metric: f"{100 * share:5.1f}" for metric, share in scores.metrics.items()}
+    texts = {metric: f"{100 * share:.1f}" for metric, share in scores.metrics.items()}
     if "exact_match" in texts and scores.exact_match_interval:
         low, high = scores.exact_match_interval
         texts["exact_match"] += f" [{100 * low:.1f}, {100 * high:.1f}]"
@@ -136,7 +133,7 @@ def errors(path: Path, split: str, examples: int) -> Listing:
             found[kind]["examples"].append(texts | {"first_error": None if at is None else at + 1})  # from 1
     columns = {key: [row[i] for row in rows] for i, key in enumerate(("kind", "of", "tokens"))}
     parts = [Cells(frame, title=title), *[Cells.listed(columns, folded=("tokens",))] * bool(rows)]
-    return Listing(parts, (), lambda: {"run": str(path), "test_set": split, "n": counts.n, "kinds": found})
+    return Listing(parts, (), {"run": str(path), "test_set": split, "n": counts.n, "kinds": found})
 
 
 def marked(tokens: Sequence[str], at: int | None) -> str:
@@ -175,7 +172,7 @@ def changes(path: Path, online: bool = False) -> Listing:
     values: dict[str, Any] = {"path": str(path), "state": state, "verdict": verdict, "reason": reason}
     values["differences"] = {key: {"then": x, "now": y} for key, (x, y) in found.items()}
     table = [_table(found, ("then", "now"))] if found else []
-    return Listing([str(path), f"  {state}", line, *table], [NOTE] * bool(found), lambda: values)
+    return Listing([str(path), f"  {state}", line, *table], [NOTE] * bool(found), values)
 
 
 def _examined(opened: Run, online: bool) -> tuple[str, str, Differences]:
@@ -223,12 +220,11 @@ def difference(a: Path, b: Path) -> Listing:
         metrics, why = {}, f"not compared, because {error}"
     rows = {name: (number(x), number(y), number(round(y - x, 1) + 0.0, "+")) for name, (x, y) in metrics.items()}
     table = _table(rows, ("A", "B", f"B {MINUS} A"), "metrics in percent") if rows else f"metrics: {why}"
-    values = {
-        "differences": {key: {"a": x, "b": y} for key, (x, y) in found.items()},
-        "metrics": {name: {"a": round(x, 1), "b": round(y, 1)} for name, (x, y) in metrics.items()},
-    }
     differing = _table(found, ("A", "B")) if found else "no difference"
-    return Listing([f"A {a}", f"B {b}", "", differing, "", table], values=lambda: {"a": str(a), "b": str(b), **values})
+    values: dict[str, Any] = {"a": str(a), "b": str(b)}
+    values["differences"] = {key: {"a": x, "b": y} for key, (x, y) in found.items()}
+    values["metrics"] = {key: {"a": x, "b": y} for key, (x, y) in metrics.items()}
+    return Listing([f"A {a}", f"B {b}", "", differing, "", table], (), values)
 
 
 def _code(path: Path) -> dict[str, Any]:
@@ -248,7 +244,11 @@ def _table(rows: Mapping[str, tuple[str, ...]], heads: tuple[str, ...], first: s
 
 def _percent(path: Path) -> dict[str, float]:
     splits = read_result(path).splits.items()
-    return {f"{split} {metric_name(name)}": 100 * share for split, one in splits for name, share in one.metrics.items()}
+    return {
+        f"{split} {metric_name(name)}": round(100 * share, 1)
+        for split, one in splits
+        for name, share in one.metrics.items()
+    }
 
 
 def _short(commit: str | None) -> str:

@@ -35,21 +35,14 @@ MAX_PLOTTED_RUNS = 2000
 UNKNOWN = "unknown"
 
 
-class Folded(NamedTuple):
-    """Blocks that open by their title."""
+class Section(NamedTuple):
+    """Blocks with a title; within a section they open by it."""
 
     title: str
     blocks: Sequence["Block"]
 
 
-Block = Union[str, list[str], Cells, "Plot", Folded]  # a paragraph, a list, a table or a figure
-
-
-class Section(NamedTuple):
-    """A section of a page."""
-
-    title: str
-    blocks: Sequence[Block]
+Block = Union[str, list[str], Cells, "Plot", "Section"]  # a paragraph, a list, a table or a figure
 
 
 class Page(NamedTuple):
@@ -127,12 +120,12 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         Section(
             "Table",
             [f"{first_note(table.rows)}.", *wide(table.rows, table.baseline),
-             Folded("How the numbers were obtained", [explained])],
+             Section("How the numbers were obtained", [explained])],
         ),
         Section("Comparisons", [compared, about_compared]),
         Section("Figures", [*notes, *(one for one in figures if one not in main)]),
         *([Section("Claims", [_claims(claims)])] if claims else []),
-        Section("Runs", [Folded("Result and folder of each run", [_runs(table)])]),
+        Section("Runs", [Section("Result and folder of each run", [_runs(table)])]),
         Section("Left out", [left_out or "None: every run of this study is in the table."]),
     ]  # fmt: skip
     warning = f"{plural(unfinished, 'run')} not finished. Results may change." if unfinished else ""
@@ -152,19 +145,11 @@ def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
     return plots, notes if plots else [*notes, "These records have no data for any plot."]
 
 
-def _claims(claims: Sequence[ClaimText]) -> Folded:
-    rows = [
-        {
-            "id": one.claim.id,
-            "claim": one.claim.claim,
-            "verdict": one.verdict,
-            "evidence": one.evidence,
-            "source": one.claim.source,
-        }
-        for one in claims
-    ]
+def _claims(claims: Sequence[ClaimText]) -> Section:
+    keys = ("id", "claim", "verdict", "evidence", "source")
+    rows = [{key: getattr(one, key, "") or getattr(one.claim, key) for key in keys} for one in claims]
     cells = Cells.of(rows, bold={"verdict": [True] * len(rows)})
-    return Folded(f"{plural(len(claims), 'claim')} of which this study measured any statement", [cells, [*PROTOCOL]])
+    return Section(f"{plural(len(claims), 'claim')} of which this study measured any statement", [cells, [*PROTOCOL]])
 
 
 def _runs(table: Table) -> Cells:

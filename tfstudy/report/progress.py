@@ -14,20 +14,8 @@ from tfstudy.analysis import labels
 from tfstudy.errors import UserError
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
+from tfstudy.runs import find
 from tfstudy.runs.files import resume_study_command
-from tfstudy.runs.find import (
-    DIVERGED,
-    FAILED,
-    FINISHED,
-    INTERRUPTED,
-    PENDING,
-    RUNNING,
-    STATES,
-    RunStatus,
-    find_study,
-    studies,
-    study_runs,
-)
 from tfstudy.runs.store import open_run, read_result, saved_instruments
 from tfstudy.runs.studyfile import study_zips
 
@@ -35,10 +23,10 @@ if TYPE_CHECKING:
     from tfstudy.launchers.batch import Batch
     from tfstudy.launchers.supervisor import Event
 
-LEFT = (PENDING, INTERRUPTED, FAILED)  # states of runs that no process works on and that have no result
+LEFT = (find.PENDING, find.INTERRUPTED, find.FAILED)  # states of runs that no process works on and that have no result
 OTHERS = 100  # runs with which the listed ones are compared
 SHOWN = 40  # running and failed runs that have a line of their own, at most
-Runs = Sequence[RunStatus]
+Runs = Sequence[find.RunStatus]
 
 
 def status(root: Path, name: str = "") -> Listing:
@@ -47,14 +35,11 @@ def status(root: Path, name: str = "") -> Listing:
     Of a study the table has a row for each experiment and architecture. The running and failed runs are listed, and
     what is left to do. `UserError` for an unknown name, or without runs for a damaged zip file of runs.
     """
-    folders = [find_study(root, name)] if name else [root / study for study in studies(root)]
-    found = {folder: runs for folder in folders if (runs := study_runs(folder)) or name}
+    folders = [find.find_study(root, name)] if name else [root / study for study in find.studies(root)]
+    found = {folder: runs for folder in folders if (runs := find.study_runs(folder)) or name}
     for folder in () if any(found.values()) else folders:
         study_zips(folder, strict=True)
-
-    def values() -> list[dict[str, Any]]:
-        return [_values(folder, runs, bool(name)) for folder, runs in found.items()]
-
+    values = [_values(folder, runs, bool(name)) for folder, runs in found.items()]
     if not any(found.values()):
         return Listing([f"{name}: no runs" if name else f"no studies in {root}"], (), values)
     if not name:
@@ -65,7 +50,7 @@ def status(root: Path, name: str = "") -> Listing:
     return Listing([table, *_listed(runs), "", *summary(study, runs)], (), values)
 
 
-def _group(run: RunStatus) -> tuple[str, ...]:
+def _group(run: find.RunStatus) -> tuple[str, ...]:
     """Return the experiment and the architecture of a run."""
     return run.path.parts[-3:-1]
 
@@ -73,7 +58,7 @@ def _group(run: RunStatus) -> tuple[str, ...]:
 def _counts(heads: Sequence[str], groups: Mapping[tuple[str, ...], Runs]) -> Cells:
     """Return a table with the number of runs of each group in each state that a run has."""
     counts = [Counter(run.state for run in runs) for runs in groups.values()]
-    shown = [state for state in STATES if state == FINISHED or any(one[state] for one in counts)]
+    shown = [state for state in find.STATES if state == find.FINISHED or any(one[state] for one in counts)]
     numbers = {state: [str(one[state] or ".") for one in counts] for state in shown}
     names = dict(zip(heads, map(list, zip(*groups, strict=True)), strict=True))
     return Cells(names | numbers, left=heads, folded=heads, names=len(heads))
@@ -81,7 +66,7 @@ def _counts(heads: Sequence[str], groups: Mapping[tuple[str, ...], Runs]) -> Cel
 
 def _values(study: Path, runs: Runs, each: bool) -> dict[str, Any]:
     counts = Counter(run.state for run in runs)
-    values: dict[str, Any] = {"study": study.name, "counts": {state: counts[state] for state in STATES}}
+    values: dict[str, Any] = {"study": study.name, "counts": {state: counts[state] for state in find.STATES}}
     values["seconds_left"] = seconds_left(runs)
     if each:
         values["runs"] = [{"name": run.name, **run._asdict(), "path": str(run.path)} for run in runs]
@@ -91,11 +76,11 @@ def _values(study: Path, runs: Runs, each: bool) -> dict[str, Any]:
 def _listed(runs: Runs) -> list[Cells | str]:
     """Return a table of the runs that are running or failed, with what they differ in."""
 
-    def progress(run: RunStatus) -> str:
+    def progress(run: find.RunStatus) -> str:
         at = f"step {run.step:,} of {run.steps:,}" if run.steps else "starting"
         return run.reason or (at if run.seconds_left is None else f"{at}, {duration(run.seconds_left)} left")
 
-    found = [run for state in (RUNNING, FAILED) for run in runs if run.state == state]
+    found = [run for state in (find.RUNNING, find.FAILED) for run in runs if run.state == state]
     if not (shown := found[:SHOWN]):
         return []
     opened = [open_run(run.path) for run in (*shown, *runs[:OTHERS])]
@@ -112,11 +97,13 @@ def _listed(runs: Runs) -> list[Cells | str]:
 def summary(study: Path, runs: Runs) -> list[str]:
     """Return how many runs of a study finished, the time that is left, and how to run what no process works on."""
     counts = Counter(run.state for run in runs)
-    ended, seconds = counts[FINISHED] + counts[DIVERGED], seconds_left(runs)
-    left = f"; about {duration(seconds)} left, {counts[RUNNING] or 1} in parallel" if seconds else ""
-    nothing, resume = "" if counts[RUNNING] else "nothing is running; ", resume_study_command(study)
-    damaged = sum(run.state == FAILED and open_run(run.path).broken is not None for run in runs)
-    stopped = counts[FAILED] - damaged + counts[INTERRUPTED] + counts[PENDING] * (not counts[RUNNING])
+    ended, seconds = counts[find.FINISHED] + counts[find.DIVERGED], seconds_left(runs)
+    left = f"; about {duration(seconds)} left, {counts[find.RUNNING] or 1} in parallel" if seconds else ""
+    nothing, resume = "" if counts[find.RUNNING] else "nothing is running; ", resume_study_command(study)
+    damaged = sum(run.state == find.FAILED and open_run(run.path).broken is not None for run in runs)
+    stopped = (
+        counts[find.FAILED] - damaged + counts[find.INTERRUPTED] + counts[find.PENDING] * (not counts[find.RUNNING])
+    )
     plugin = any(run.state in LEFT and _is_foreign(run) for run in runs)
     return [
         f"{study}: {ended} of {len(runs)} runs finished{left}",
@@ -125,7 +112,7 @@ def summary(study: Path, runs: Runs) -> list[str]:
     ]
 
 
-def _is_foreign(run: RunStatus) -> bool:
+def _is_foreign(run: find.RunStatus) -> bool:
     """Return whether a run has a task or an architecture that is unknown here: its plug-in has to be named."""
     experiment, arch, _ = run.path.parts[-3:]
     return arch not in models.names() or not any(experiment.startswith(f"{name}-") for name in tasks.names())
@@ -141,12 +128,12 @@ def seconds_left(runs: Runs) -> float | None:
     interrupted one by the steps that it has left.
     """
     seconds: dict[tuple[str, ...], list[float]] = {}
-    for run in (run for run in runs if run.state == FINISHED and run.seconds):
+    for run in (run for run in runs if run.state == find.FINISHED and run.seconds):
         seconds.setdefault(_group(run), []).append(run.seconds)
     if not seconds:
         return None
     overall = [value for own in seconds.values() for value in own]
-    running = [run.seconds_left or 0.0 for run in runs if run.state == RUNNING]
+    running = [run.seconds_left or 0.0 for run in runs if run.state == find.RUNNING]
     waiting = [
         mean(seconds.get(_group(run), overall)) * (1 - run.step / run.steps if run.steps else 1.0)
         for run in runs
@@ -184,13 +171,13 @@ class BatchProgress:
 
         words = {RETRYING: "will be retried", ELSEWHERE: "is running in another process"}
         job, outcome, left = event.job, f" {words.get(event.state, event.state)}", 0.0
-        if event.state == RUNNING:
+        if event.state == find.RUNNING:
             return
-        if event.state in (FINISHED, FAILED):
+        if event.state in (find.FINISHED, find.FAILED):
             self._open.discard(job.path)
         if event.reason:
             outcome += f": {event.reason}"
-        if event.state == FINISHED:
+        if event.state == find.FINISHED:
             try:
                 result = read_result(Path(job.path))
                 outcome = f": {result.headline}"
@@ -209,8 +196,8 @@ class BatchProgress:
         A run without an estimate counts as the mean of those that have finished. None if nothing is known.
         """
         own, took = self._estimates, self._took
-        estimated = sum(own.get(path, 0.0) for path in took)
-        rate = sum(seconds for path, seconds in took.items() if path in own) / estimated if estimated else 1.0
+        both = [(took[path], own[path]) for path in took if path in own]
+        rate = sum(real for real, _ in both) / sum(estimate for _, estimate in both) if both else 1.0
         unknown = mean(took.values()) if took else None
         costs = [own[path] * rate if path in own else unknown for path in self._open]
         return time_left(costs, self._max_parallel()) if self._open else 0.0
@@ -223,28 +210,24 @@ def forecast(batch: "Batch", parallel: int) -> Listing:
     """
     costs = [None if job.finished else batch.seconds.get(job.path) for job in batch.jobs]
     frame = {
-        "state": [FINISHED if job.finished else PENDING for job in batch.jobs],
+        "state": [find.FINISHED if job.finished else find.PENDING for job in batch.jobs],
         "seconds": ["" if cost is None else f"about {duration(cost)}" for cost in costs],
         "run": [job.name for job in batch.jobs],
         "settings": labels.of_configs([job.config for job in batch.jobs]),
     }
-    finished, pending = frame["state"].count(FINISHED), frame["state"].count(PENDING)
+    finished, pending = frame["state"].count(find.FINISHED), frame["state"].count(find.PENDING)
     left = time_left([cost for job, cost in zip(batch.jobs, costs, strict=True) if not job.finished], parallel)
     estimate = ["no estimate: no similar run has finished yet"] if pending else []
     if left is not None:
         runs = f"{plural(pending, 'run')}, {parallel} in parallel"
         estimate = [f"about {duration(left)} for {runs} (estimated from finished runs)"]
     notes = batch_notes(batch)
-
-    def values() -> dict[str, Any]:
-        each = zip(batch.jobs, frame["state"], frame["settings"], costs, strict=True)
-        runs = [
-            {"name": job.name, "path": job.path, "state": state, "settings": varied, "seconds": cost}
-            for job, state, varied, cost in each
-        ]
-        counts = {"total": len(runs), "finished": finished, "pending": pending}
-        return {"runs": runs, **counts, "parallel": parallel, "seconds": left, "notes": notes}
-
+    each = [
+        {"name": job.name, "path": job.path, "state": state, "settings": varied, "seconds": cost}
+        for job, state, varied, cost in zip(batch.jobs, frame["state"], frame["settings"], costs, strict=True)
+    ]
+    values = {"runs": each, "total": len(each), "finished": finished, "pending": pending}
+    values |= {"parallel": parallel, "seconds": left, "notes": notes}
     total = Text(f"{plural(len(costs), 'run')}, {finished} finished", "bold")
     cells = Cells.listed(frame, folded=("run", "settings"), styles=STYLES)
     return Listing([cells, "", total, *notes, *estimate], (), values)

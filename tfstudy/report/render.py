@@ -79,13 +79,9 @@ class Cells(NamedTuple):
         """Return the texts of each column by its key, each escaped, with the bold ones in this markup."""
         out = {}
         for key, texts in self.frame.items():
-            marked = self.bold.get(key, [False] * len(texts))
             own = (text if isinstance(text, Written) else escape(text) for text in texts)
-            # what pads a text to a common width stays outside of the markup
-            out[key] = [
-                " " * (len(text) - len(text.lstrip())) + bold.format(text.lstrip()) if text and m else text
-                for text, m in zip(own, marked, strict=True)
-            ]
+            marks = self.bold.get(key, [False] * len(texts))
+            out[key] = [bold.format(text) if text and mark else text for text, mark in zip(own, marks, strict=True)]
         return out
 
 
@@ -93,27 +89,23 @@ Part = Cells | Text | str  # a table, or a line
 
 
 class Listing(NamedTuple):
-    """What a command shows: tables and lines, notes below them, and the same as plain values for JSON."""
+    """What a command shows: tables and lines, notes below them, and plain values for JSON."""
 
     parts: Sequence[Part]
     notes: Sequence[str] = ()
-    values: Callable[[], Any] = dict
+    values: Any = None
 
 
 def render(
-    parts: Sequence[Part],
-    notes: Sequence[str],
-    format: str,
-    values: Callable[[], Any] = dict,
-    width: int | None = None,
+    parts: Sequence[Part], notes: Sequence[str], format: str, values: Any = None, width: int | None = None
 ) -> str:
     """Return tables, lines and notes in one of `FORMATS`; `text` is for a terminal, at most `width` characters wide.
 
-    LaTeX has lines and notes as comments; JSON is what `values` returns. `UserError` for an unknown format.
+    LaTeX has lines and notes as comments; JSON has `values`. `UserError` for an unknown format.
     """
     one_of("format", format, FORMATS)
     if format == "json":
-        return json_text(values())
+        return json_text(values)
     if format == "csv":
         tables = (_frame(part.frame) for part in parts if isinstance(part, Cells))
         return "\n".join(csv_text(frame.map(lambda text: " ".join(text.split()))) for frame in tables)

@@ -27,7 +27,7 @@ from tfstudy.analysis.summary import OVER_LENGTHS, conditions, contrasts, letter
 from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report import markup
-from tfstudy.report.markup import MINUS, csv_text, ends, escape_latex, number, p_value, plural, short_number
+from tfstudy.report.markup import csv_text, ends, escape_latex, number, p_value, plural, short_number
 from tfstudy.report.notes import Note, contrast_note, shown_notes, table_notes
 from tfstudy.report.render import Cells, Listing, Written, render
 from tfstudy.runs.find import read_plan, study_folder
@@ -98,12 +98,9 @@ class Table:
 
     def listing(self, format: str, notes: bool = False) -> Listing:
         """Return the texts for a format, and all notes or those that a reader needs first; all values for JSON."""
-
-        def plain() -> dict[str, Any]:
-            named = {"contrasts": self.contrasts} if self.contrasts else {}
-            rows = {"baseline": self.baseline or None, "rows": values(self)}
-            return rows | named | {"notes": [own.text for own in self.notes]}
-
+        plain: dict[str, Any] = {"baseline": self.baseline or None, "rows": values(self)}
+        plain |= {"contrasts": self.contrasts} if self.contrasts else {}
+        plain |= {"notes": [own.text for own in self.notes]}
         return Listing(wide(self.rows, self.baseline, format), shown_notes(self.rows, self.notes, notes), plain)
 
     def __repr__(self) -> str:
@@ -271,8 +268,7 @@ def _of_task(rows: Sequence[Condition], baseline: str, format: str) -> list[Cell
         if text is result and SIZE not in shared:
             frame[SIZE] = [*sizes, *[""] * len(below)]
         found = Cells(frame, title=title, left={*names, *places.values()}, bold=strong, names=len(names))
-        found = turned(found) if turn else found
-        return with_aligned_numbers(found) if format == "text" else found
+        return turned(found) if turn else found
 
     # settings and sizes that all rows share stand in the title, but no architecture with published results below
     sizes = [_sizes(on.values()) for on in lines.values()]
@@ -374,14 +370,3 @@ def turned(cells: Cells) -> Cells:
     frame = {"test set": rest} | {name: [cells.frame[head][i] for head in rest] for i, name in enumerate(columns)}
     bold = {name: [head in cells.bold and cells.bold[head][i] for head in rest] for i, name in enumerate(columns)}
     return Cells(frame, title=cells.title, left={*frame}, bold=bold)
-
-
-def with_aligned_numbers(cells: Cells) -> Cells:
-    """Return a table whose numbers end below each other in each column."""
-    frame = dict(cells.frame)
-    for key in list(frame)[cells.names :]:
-        starts = [re.match(rf"[\d.+{MINUS}]+(?= |\n|$)", text) for text in frame[key]]
-        widest = max((len(start[0]) for start in starts if start), default=0)
-        pads = [" " * (widest - len(start[0])) if start else "" for start in starts]
-        frame[key] = [pad + text for pad, text in zip(pads, frame[key], strict=True)]
-    return cells._replace(frame=frame)

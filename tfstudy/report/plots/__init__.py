@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SLICES, DIFFERENCES = "slices", "differences"
 KINDS = {  # in the order of a report; the module of each, whose function has the name of the kind
-    "split": "split", "length": "curves", "learning": "curves", "data": "curves", "settings": "rows",
+    "split": "rows", "length": "curves", "learning": "curves", "data": "curves", "settings": "rows",
     DIFFERENCES: "rows", "errors": "rows", SLICES: "rows",
 }  # fmt: skip
 FILE_TYPES = (".png", ".svg", ".pdf")

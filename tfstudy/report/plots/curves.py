@@ -19,22 +19,20 @@ from tfstudy.analysis.summary import AMOUNT, length_threshold, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.markup import MINUS, short_number
-from tfstudy.report.plots import layout, series
+from tfstudy.report.plots import layout
 from tfstudy.runs.schema import Lengths
 from tfstudy.runs.store import read_metrics
 
 # Length
 
-DASH = 3.5  # length of a dash of one colour where curves coincide, in line widths
-
 
 def length(conditions: pd.DataFrame) -> layout.Plot:
     """Return exact match at every length, a panel for each split scheme, with the lengths of training shaded."""
     lengths = conditions["runs"].map(lambda runs: [one for one in map(lengths_of, runs) if one])
-    frame = series.in_panels(conditions.assign(lengths=lengths)[lengths.map(bool)], by_split=True)
+    frame = layout.in_panels(conditions.assign(lengths=lengths)[lengths.map(bool)], by_split=True)
     if frame.empty:
         raise UserError("no finished run measured accuracy by length: none of their examples have the tag 'length'")
-    styles, trained = series.styles_of(frame), {}
+    styles, trained = layout.styles_of(frame), {}
     panels = layout.panels("Exact match by length", frame["panel"].nunique())
     for axes, (name, own) in zip(panels.axes, frame.groupby("panel", sort=False), strict=True):
         # validation is in distribution
@@ -44,24 +42,19 @@ def length(conditions: pd.DataFrame) -> layout.Plot:
         if known:
             trained[name] = f"{name} (trained on {min(known)} to {max(known)})"
             axes.axvspan(min(known) - 0.5, max(known) + 0.5, color="0.92", lw=0, zorder=0)
-        for number, row in enumerate(rows_of(own)):
-            style, curve = styles[row.label], by_length(row.lengths)
-            series.draw_line(axes, curve, style)
-            if style["ls"] == "-" and len(own) > 1:  # seen where lines coincide: each has its turn
-                dashes = (DASH * number, (DASH, DASH * (len(own) - 1)))
-                axes.plot(curve["mean"], color=style["color"], lw=1.4, ls=dashes, zorder=4)
-        axes.set(ylim=layout.PERCENT)
+        for row in rows_of(own):
+            layout.draw_line(axes, by_length(row.lengths), styles[row.label])
+        axes.set(ylim=layout.percent_limits(own, 100))
         axes.set_title(panels.lines(str(name)))
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     panels.label("length", "exact match (%)")
-    seeds, legend = frame["lengths"].map(len), series.legend_handles(styles, lines=True)
+    seeds, legend = frame["lengths"].map(len), layout.legend_handles(styles, lines=True)
     legend += [Patch(color="0.6", alpha=0.5, lw=0, label="95 % interval over seeds")] * bool(seeds.max() > 1)
     legend += [Patch(color="0.92", lw=0, label="lengths of training")] * bool(trained)
-    notes = [series.run_caption(frame), *["One seed gives no interval."] * bool(seeds.min() == 1)]
+    notes = [layout.run_caption(frame), *["One seed gives no interval."] * bool(seeds.min() == 1)]
     described = frame.assign(panel=frame["panel"].replace(trained))
-    thresholds = series.describe(described, lambda row: length_threshold(row.lengths, "L50"))
+    thresholds = layout.describe(described, lambda row: length_threshold(row.lengths, "L50"))
     alt = f"Exact match by length; the length up to which at least 50 % are correct, {thresholds}. {notes[0]}."
-    notes += ["Where lines coincide, their colours alternate."] * (len(styles) > 1)
     return panels.plot("length", alt, legend, notes)
 
 
@@ -100,10 +93,10 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
     Losses are drawn on a logarithmic axis, with geometric means.
     """
     curves = read_curves(conditions.drop_duplicates("experiment"))
-    frame = series.in_panels(conditions.loc[[*dict.fromkeys(index for index, _ in curves)]], by_split=True)
+    frame = layout.in_panels(conditions.loc[[*dict.fromkeys(index for index, _ in curves)]], by_split=True)
     if frame.empty:
         raise UserError("no finished run has a metrics.csv with a training loss or exact match on validation")
-    styles = series.styles_of(frame)
+    styles = layout.styles_of(frame)
     metrics = [metric for metric in TITLES if any(metric == own for _, own in curves)]
     cells = [(name, own, metric) for name, own in frame.groupby("panel", sort=False) for metric in metrics]
     panels = layout.panels("Learning curves", len(cells), len(metrics), ratio=0.38)
@@ -123,7 +116,7 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
             layout.set_log_ticks(axes.yaxis)
         if number < len(metrics):
             axes.set_title(TITLES[metric])
-    legend = series.legend_handles(styles, lines=True, markers=False)
+    legend = layout.legend_handles(styles, lines=True, markers=False)
     if any(grid.shape[1] > 1 for grid in curves.values()):
         legend.append(Line2D([], [], color="0.3", label="mean over seeds\n(geometric for losses)", **MEAN))
         legend.append(Line2D([], [], color="0.3", label="one seed", **ONE_SEED))
@@ -132,8 +125,8 @@ def learning(conditions: pd.DataFrame) -> layout.Plot:
         grid = curves.get((row.Index, TRAINING))
         return "" if grid is None else f"{mean_curve(grid, TRAINING).iloc[-1]:.2g}"
 
-    alt = f"Learning curves by step; the training loss at the last step, {series.describe(frame, last_loss)}."
-    return panels.plot("learning", alt, legend, [series.run_caption(frame)])
+    alt = f"Learning curves by step; the training loss at the last step, {layout.describe(frame, last_loss)}."
+    return panels.plot("learning", alt, legend, [layout.run_caption(frame)])
 
 
 def mean_curve(curves: pd.DataFrame, metric: str) -> "pd.Series[float]":
@@ -179,7 +172,7 @@ def data(conditions: pd.DataFrame) -> layout.Plot:
         raise UserError("no two conditions differ in their number of training examples only, so no trend can be drawn")
     runs = runs[runs["panel"].isin({panel for panel, _ in slopes})]
     shown = conditions.loc[runs["condition"].unique()]
-    styles, metric = series.styles_of(runs), series.metric_label(shown)
+    styles, metric = layout.styles_of(runs), layout.metric_label(shown)
     panels = layout.panels("The effect of more training examples", runs["panel"].nunique())
     for axes, (panel, members) in zip(panels.axes, runs.groupby("panel", sort=False), strict=True):
         lines = {str(label): own for label, own in members.groupby("label", sort=False)}
@@ -198,10 +191,10 @@ def data(conditions: pd.DataFrame) -> layout.Plot:
         layout.set_sizes(axes, sizes, list(map(short_number, sizes)))
         axes.set(ylim=layout.percent_limits(shown, runs["value"].max()))
     panels.label("training examples (log)", metric)
-    legend = [*series.legend_handles(styles), Line2D([], [], color="0.4", lw=1.1, label=FITTED)]
-    said = series.join([f"{panel}: {label} {slope}" for (panel, label), slope in slopes.items()])
+    legend = [*layout.legend_handles(styles), Line2D([], [], color="0.4", lw=1.1, label=FITTED)]
+    said = layout.join([f"{panel}: {label} {slope}" for (panel, label), slope in slopes.items()])
     alt = f"Effect of more training examples on {metric}; points gained for ten times as many, {said}."
-    return panels.plot("data", alt, legend, [series.run_caption(shown)])
+    return panels.plot("data", alt, legend, [layout.run_caption(shown)])
 
 
 def sized_runs(conditions: pd.DataFrame) -> pd.DataFrame:

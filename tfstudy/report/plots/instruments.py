@@ -10,10 +10,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from tfstudy.errors import printable
+from tfstudy.errors import quoted
 from tfstudy.report.markup import count_range
 from tfstudy.report.measured import Measured, in_order, means, rank_note, value_label
-from tfstudy.report.plots import layout, series
+from tfstudy.report.plots import layout
 from tfstudy.runs.schema import Chart
 from tfstudy.runs.schema import metric_name as words
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_PANELS = 24
 MAX_LEGEND = 12
-MAX_TICKS = 30  # labels of an axis of a heat map
 MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
 
 
@@ -54,32 +53,32 @@ def measurement(name: str, measured: Sequence[Measured]) -> layout.Plot:
         if heat:
             layout.colour_bar(panels, value)
         texts = [f"{panel or 'all'} {own['mean'].min():.3g} to {own['mean'].max():.3g}" for panel, own in shown]
-        alt = f"{title}: {words(chart.value)} by {words(chart.x)}; {series.join(texts)}."
+        alt = f"{title}: {words(chart.value)} by {words(chart.x)}; {layout.join(texts)}."
         left_out = frame["panel"].nunique() - len(shown)
         notes = [_caption(measured), *[f"{left_out} more panels are not shown."] * bool(left_out)]
         kept = [*styles][:: max(1, -(-len(styles) // MAX_LEGEND))]
         names = {label if isinstance(label, str) else f"{words(chart.hue)} {label}": styles[label] for label in kept}
-        legend = series.legend_handles(names, lines=True)
+        legend = layout.legend_handles(names, lines=True)
         return panels.plot(f"measure-{name}", alt, legend, notes)
 
 
-def _styles(measured: Sequence[Measured], frame: pd.DataFrame) -> dict[Any, series.Style]:
+def _styles(measured: Sequence[Measured], frame: pd.DataFrame) -> dict[Any, layout.Style]:
     """Return the style of each series: by architecture, or without colours of conditions by its place in the order."""
     if not measured[0].chart.hue:
-        return series.styles_of(pd.DataFrame([(one.label, one.arch) for one in measured], columns=["label", "arch"]))
-    names, colours = in_order(frame["label"]), [*series.COLOURS.values(), *series.OTHER_COLOURS]
+        return layout.styles_of(pd.DataFrame([(one.label, one.arch) for one in measured], columns=["label", "arch"]))
+    names, colours = in_order(frame["label"]), [*layout.COLOURS.values(), *layout.OTHER_COLOURS]
     if not any(isinstance(name, str) for name in names):
         colours = sns.color_palette("viridis", len(names)).as_hex()
-    return {name: series.style_number(number, colours[number % len(colours)]) for number, name in enumerate(names)}
+    return {name: layout.style_number(number, colours[number % len(colours)]) for number, name in enumerate(names)}
 
 
-def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, series.Style], chart: Chart) -> None:
+def _draw_series(axes: Axes, own: pd.DataFrame, styles: dict[Any, layout.Style], chart: Chart) -> None:
     """Draw lines against numbers, or against texts at the places 0, 1, 2, ..."""
     order = in_order(own["x"])
     numeric = not any(isinstance(x, str) for x in order)
     own = own.assign(x=own["x"].astype(float) if numeric else own["x"].map(order.index)).set_index("x")
     for label in (label for label in styles if label in set(own["label"])):
-        series.draw_line(axes, own[own["label"] == label], styles[label])
+        layout.draw_line(axes, own[own["label"] == label], styles[label])
     axes.set(yscale="log" if chart.log_y else "linear")
     if not numeric:
         names = [*map(str, order)]
@@ -95,15 +94,9 @@ def _draw_heat_map(axes: Axes, own: pd.DataFrame, every: "pd.Series[float]") -> 
     scale = mpl.colors.Normalize(-limit, limit) if limit else mpl.colors.Normalize(low, high or 1.0)
     grid = own.pivot(index="label", columns="x", values="mean")
     grid = grid.reindex(index=in_order(own["label"]), columns=in_order(own["x"]))
-    look = {"cmap": "RdBu_r" if limit else "Blues", "norm": scale, "cbar": False, "annot_kws": {"fontsize": 6}}
-    look |= {"xticklabels": False, "yticklabels": False}  # seaborn would keep a renderer, 13 MB, for each label
-    sns.heatmap(grid, annot=max(grid.shape) <= MAX_WRITTEN, fmt=".2g", ax=axes, **look)
-    for axis, names in ((axes.xaxis, grid.columns), (axes.yaxis, grid.index)):
-        step = len(names) // MAX_TICKS + 1
-        axis.set_ticks([0.5 + at for at in range(0, len(names), step)], [str(name) for name in names[::step]])
-    axes.set(xlabel="", ylabel="")
-    axes.tick_params("x", labelrotation=90 if sum(len(str(x)) for x in grid) > 24 else 0)
-    axes.tick_params("y", labelrotation=0)
+    annot = max(grid.shape) <= MAX_WRITTEN
+    look: dict[str, Any] = {"cmap": "RdBu_r" if limit else "Blues", "norm": scale, "annot_kws": {"fontsize": 6}}
+    layout.heat_map(axes, grid, annot=annot, fmt=".2g", **look)
 
 
 def _caption(measured: Sequence[Measured]) -> str:
@@ -133,13 +126,11 @@ def attention(found: "Maps") -> layout.Plot:
     kind, maps, rows, columns = found.kind, found.maps, found.rows, found.columns
     heads = len({one.head for one in maps})
     cell = max(SMALLEST, min(WEIGHT, ROOM[0] / heads / len(columns), ROOM[1] * heads / len(maps) / len(rows)))
-    points = min(8.0, max(4.5, 72 * cell * 0.75))  # of the tokens
-    step = max(1, math.ceil(1.15 * points / 72 / cell))  # only every step-th token has a label
+    step = math.ceil(0.9 * layout.LINE / cell)  # only every step-th token has a label
     edge = layout.LETTER * min(30, max(map(len, rows))) + 0.8
     width = max(4.0, heads * (max(0.85, cell * len(columns)) + 0.15) + edge)
     with layout.theme():
-        heights = [max(0.4, cell * len(rows))] * len(maps)
-        panels = layout.uneven_panels(TITLES[kind], heights, heads, width=width)
+        panels = layout.uneven_panels(TITLES[kind], [max(0.4, cell * len(rows))] * len(maps), heads, width=width)
         for number, (axes, one) in enumerate(zip(panels.axes, maps, strict=True)):
             sns.heatmap(one.weights, cmap="Blues", vmin=0, vmax=1, cbar=False, ax=axes, xticklabels=[], yticklabels=[])
             axes.set_title(f"layer {one.layer}" + f", head {one.head}" * (heads > 1))
@@ -147,9 +138,8 @@ def attention(found: "Maps") -> layout.Plot:
                 axes.set_xticks([x + 0.5 for x in range(0, len(columns), step)], columns[::step], rotation=90)
             if number % heads == 0:
                 axes.set_yticks([y + 0.5 for y in range(0, len(rows), step)], rows[::step], rotation=0)
-            axes.tick_params(length=0, pad=2, labelsize=points)
+            axes.tick_params(length=0, pad=2)
         layout.colour_bar(panels, "weight")
-        texts = (printable(" ".join(tokens)) for tokens in (found.source, found.output))
-        source, output = (text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..." for text in texts)
+        source, output = (quoted(" ".join(tokens), MAX_SHOWN, "") for tokens in (found.source, found.output))
         alt = f"{TITLES[kind]}; {len(maps)} maps by layer and head. Source: {source}. Output: {output}."
         return panels.plot(f"attention-{kind}", alt)
