@@ -89,7 +89,7 @@ def test_a_page_requests_nothing_runs_nothing_and_escapes_foreign_text(published
     assert "script" not in [tag for tag, _ in page.elements]
     assert "default-src 'none'" in page.values("meta", "content")[3]
     assert not re.search(r"url\((?!%23)|@import", text), "but within a figure"
-    assert "It &lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert ">It &lt;script&gt;alert(1)&lt;/script&gt;</td>" in text
 
 
 def test_a_page_has_every_cell_and_traces_a_number_to_its_run(published):

@@ -28,6 +28,7 @@ ROLES = ("test", "validation")
 UNFINISHED, SMOKE, TRIAL = "not finished", "smoke run", "tuning trial"
 CONTRADICTORY = "several records of this run, with different results"
 DEFAULT = "default"  # the preset of a task and architecture
+cached_settings = lru_cache(maxsize=1 << 14)(flat_yaml)
 LeftOut = tuple[Path, str]  # a run's folder and the reason
 
 
@@ -44,7 +45,7 @@ class RunRecord(Run):
     @property
     def settings(self) -> dict[str, Any]:
         """Its config with dotted keys such as `model.dim`; empty if it is unreadable."""
-        return _settings(self.config)
+        return cached_settings(self.config)
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -86,11 +87,6 @@ class Study(NamedTuple):
             count = f"{len(paths)} runs: " if len(paths) > 1 else ""
             lines.append(f"left out ({reason}): {count}{some(names, max_names)}")
         return lines
-
-
-@lru_cache(maxsize=1 << 14)
-def _settings(config: bytes) -> dict[str, Any]:
-    return flat_yaml(config)
 
 
 def read_study(root: Path) -> Study:

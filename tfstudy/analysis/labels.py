@@ -4,9 +4,8 @@ Runs are compared with others of the same task, split scheme and architecture (`
 experiments of a study that have the same names (`distinguishing`), or with their preset (`differing`).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tfstudy.analysis.frame import DEFAULT, RunRecord
@@ -58,15 +57,15 @@ def varying(configs: Sequence[Mapping[str, Any]], fewest: bool = True) -> list[s
     return chosen
 
 
-def of_configs(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+def of_configs(configs: Sequence[Mapping[str, Any]], studies: Sequence[object] = ()) -> list[str]:
     """Return how each config differs from others of its task, split scheme and architecture: `dim=64, steps=100`.
 
-    Empty where there are no others, or where only the seed differs.
+    With the study of each, from those of the same study. Empty without others, or where only the seed differs.
     """
     flat = [flatten(config) for config in configs]
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = defaultdict(list)
     for number, config in enumerate(flat):
-        groups.setdefault(str([config.get(key) for key in ("task", "data.split", "arch")]), []).append(number)
+        groups[str([studies[number : number + 1], *map(config.get, ("task", "data.split", "arch"))])].append(number)
     texts = [""] * len(flat)
     for members in groups.values():
         own = [flat[number] for number in members]
@@ -78,12 +77,8 @@ def of_configs(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def of_runs(runs: Sequence[Run]) -> list[str]:
-    """Return the same for the runs of each study; empty for a config that can't be read."""
-    texts: dict[Path, str] = {}
-    for study in dict.fromkeys(run.path.parts[:-3] for run in runs):
-        members = [run for run in runs if run.path.parts[:-3] == study]
-        texts |= zip([run.path for run in members], of_configs([flat_yaml(run.config) for run in members]), strict=True)
-    return [texts[run.path] for run in runs]
+    """Return the same for runs; empty for a config that can't be read."""
+    return of_configs([flat_yaml(run.config) for run in runs], [run.path.parts[:-3] for run in runs])
 
 
 def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:

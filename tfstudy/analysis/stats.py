@@ -98,19 +98,20 @@ def t_quantile(share: float, degrees: float) -> float:
 # Differences
 
 
-def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0) -> Difference:
+def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0, untested: str = "") -> Difference:
     """Return the difference of two means; if paired, the results of the same seeds stand at the same place.
 
+    It is not tested if there is a reason, `untested`, or only one result of either.
     `resolution` is what one example is worth: results are rounded to it, so that a standard deviation is at least that
     of rounding (resolution / sqrt 12), and equal results have a test too.
     """
     x, y = np.asarray(first, float), np.asarray(second, float)
-    if paired:
+    if paired and not untested:
         return _student(x - y, resolution / math.sqrt(6))._replace(method="paired t")
     n, fewer = len(x) + len(y), min(len(x), len(y))
-    if fewer < 2:
-        return not_compared(x, y, _too_few(fewer))
-    mean = float(x.mean() - y.mean())
+    mean = float(x.mean() - y.mean()) if fewer else math.nan
+    if untested or fewer < 2:
+        return Difference(mean, math.nan, math.nan, math.nan, n, math.nan, "Welch", untested or _too_few(fewer))
     a, b = (max(float(z.var(ddof=1)), resolution**2 / 12) for z in (x, y))
     if not a + b:
         return Difference(mean, mean, mean, math.nan, n, math.nan, "Welch", "no spread")
@@ -118,12 +119,6 @@ def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0
     error, degrees = welch(a, len(x), b, len(y))
     half, p = t_quantile((1 + LEVEL) / 2, degrees) * error, float(2 * stdtr(degrees, -abs(mean / error)))
     return Difference(mean, mean - half, mean + half, p, n, mean / pooled * _hedges(n - 2), "Welch")
-
-
-def not_compared(first: Values, second: Values, reason: str) -> Difference:
-    """Return the difference of two means that is not tested, with the reason."""
-    mean = float(np.mean(first) - np.mean(second)) if min(len(first), len(second)) else math.nan
-    return Difference(mean, math.nan, math.nan, math.nan, len(first) + len(second), math.nan, "Welch", reason)
 
 
 def against(values: Values, bound: float, resolution: float = 0.0) -> Difference:

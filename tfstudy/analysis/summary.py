@@ -19,7 +19,7 @@ from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, metrics_of
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import Difference, Interval
 from tfstudy.errors import one_of
-from tfstudy.runs.schema import Lengths
+from tfstudy.runs.schema import Lengths, metric_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,11 +201,15 @@ def mean_of(condition: Condition, metric: str) -> float:
     return fmean(values) if values else math.nan
 
 
-def test_set_labels(rows: Iterable[Condition]) -> dict[tuple[str, ...], str]:
-    """Return, by `place`, the split scheme and test set, with the task if these conditions have several tasks."""
-    rows = list(rows)
-    several = len({row.task for row in rows}) > 1
-    return {row.place: f"{row.task} {row.split_label}" if several else str(row.split_label) for row in rows}
+def test_set_labels(rows: Sequence[Condition]) -> dict[Names, str]:
+    """Return, by `place`, the split scheme and test set, with the task and the metric if there are several of them."""
+    tasks, metrics = {row.task for row in rows}, {row.metric for row in rows}
+    return {
+        row.place: f"{row.task} " * (len(tasks) > 1)
+        + row.split_label
+        + f", {metric_name(row.metric)}" * (len(metrics) > 1)
+        for row in rows
+    }
 
 
 # Comparisons
@@ -232,10 +236,9 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     for members in families.values():
         for (a, key), (b, other) in combinations(members, 2):
             x, y = [*a.each_seed.values()], [*b.each_seed.values()]
-            if lost := len(a.diverged) + len(b.diverged):
-                difference = stats.not_compared(x, y, f"{lost} diverged")
-            else:
-                difference = stats.compare(x, y, key == other and len(x) > 1, max(resolution(a), resolution(b)))
+            lost, paired = len(a.diverged) + len(b.diverged), key == other and len(x) > 1
+            untested = f"{lost} diverged" if lost else ""
+            difference = stats.compare(x, y, paired, max(resolution(a), resolution(b)), untested)
             out.append({"first": a.Index, "second": b.Index} | stats.clipped(difference, -100.0)._asdict())
     frame = pd.DataFrame(out, columns=["first", "second", *Difference._fields])
     frame["q"] = stats.q_values(frame["p"].to_numpy(float))

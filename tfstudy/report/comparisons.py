@@ -20,7 +20,6 @@ from tfstudy.analysis.summary import A_TEST_NEEDS, conditions, more_seeds, rows_
 from tfstudy.report.markup import ends, number, p_value, plural
 from tfstudy.report.render import Cells, Listing
 from tfstudy.report.tables import Table
-from tfstudy.runs.schema import metric_name
 
 MAX_LISTED = 300
 NOTE = (
@@ -42,16 +41,9 @@ def _pairs(table: Table) -> list[Any]:
     return [one._replace(first=rows[one.first], second=rows[one.second]) for one in ordered]
 
 
-def examples_labels(table: Table) -> dict[tuple[str, ...], str]:
-    """Return the names of test sets by `place`, with the metric if the table has several."""
-    several, rows = table.rows["metric"].nunique() > 1, rows_of(table.rows)
-    names = test_set_labels(rows)
-    return {row.place: names[row.place] + f", {metric_name(row.metric)}" * several for row in rows}
-
-
 def comparisons(table: Table) -> tuple[Cells, list[str]]:
     """Return a table's comparisons in words, in the order of its rows, decided ones first, and notes on them."""
-    names, every = examples_labels(table), _pairs(table)
+    names, every = test_set_labels(rows_of(table.rows)), _pairs(table)
     order = {place: number for number, place in enumerate(names)}
     tested = [pair for pair in every if pair.tested]
     shown = sorted(tested, key=lambda one: one.p)[:MAX_LISTED]
@@ -90,7 +82,7 @@ def _texts(row: Any, test_set: str) -> dict[str, str]:
 
 def verdict(table: Table) -> list[str]:
     """Return which conditions are significantly better, with a sentence for each test set, and what is open."""
-    names, every = examples_labels(table), _pairs(table)
+    names, every = test_set_labels(rows_of(table.rows)), _pairs(table)
     lower: dict[int, list[Condition]] = {}  # what each condition is better than
     for pair in every:
         if pair.significant:

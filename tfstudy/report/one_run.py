@@ -98,7 +98,7 @@ def _notes(result: Result, short: bool) -> list[str]:
 
 # Its wrong predictions
 
-CONTEXT = 12  # tokens before and after the first wrong one
+CONTEXT = 5  # tokens before and after the first wrong one
 DOTS, END = "...", "(end)"  # what is left out, and the end of a prediction or a target
 
 

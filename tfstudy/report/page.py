@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from tfstudy import __version__
 from tfstudy.analysis.frame import UNFINISHED, Study
-from tfstudy.analysis.summary import conditions, rows_of
+from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
 from tfstudy.errors import UserError
 from tfstudy.report.claims import PROTOCOL, ClaimText
-from tfstudy.report.comparisons import comparisons, examples_labels, verdict
+from tfstudy.report.comparisons import comparisons, verdict
 from tfstudy.report.markup import count_range, number, plural
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.notes import LEFT_OUT, first_note
@@ -115,6 +115,11 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         if not run.finished
     ]
     explained = [note.text for note in table.notes if note.kind != LEFT_OUT]
+    keys = ("id", "claim", "verdict", "evidence", "source")
+    texts = [(one.claim.id, one.claim.claim, one.verdict, one.evidence, one.claim.source) for one in claims]
+    claimed = [dict(zip(keys, own, strict=True)) for own in texts]
+    judged = Cells.of(claimed, bold={"verdict": [True] * len(claims)})
+    said = f"{plural(len(claims), 'claim')} of which this study measured any statement"
     sections = [
         Section("Verdict", [*verdict(table), *main]),
         Section(
@@ -124,7 +129,7 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
         ),
         Section("Comparisons", [compared, about_compared]),
         Section("Figures", [*notes, *(one for one in figures if one not in main)]),
-        *([Section("Claims", [_claims(claims)])] if claims else []),
+        *([Section("Claims", [Section(said, [judged, [*PROTOCOL]])])] if claims else []),
         Section("Runs", [Section("Result and folder of each run", [_runs(table)])]),
         Section("Left out", [left_out or "None: every run of this study is in the table."]),
     ]  # fmt: skip
@@ -145,16 +150,9 @@ def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
     return plots, notes if plots else [*notes, "These records have no data for any plot."]
 
 
-def _claims(claims: Sequence[ClaimText]) -> Section:
-    keys = ("id", "claim", "verdict", "evidence", "source")
-    rows = [{key: getattr(one, key, "") or getattr(one.claim, key) for key in keys} for one in claims]
-    cells = Cells.of(rows, bold={"verdict": [True] * len(rows)})
-    return Section(f"{plural(len(claims), 'claim')} of which this study measured any statement", [cells, [*PROTOCOL]])
-
-
 def _runs(table: Table) -> Cells:
     """Return a row for each run of each condition, from which a number can be traced to its code and data."""
-    names, rows = examples_labels(table), []
+    names, rows = test_set_labels(rows_of(table.rows)), []
     for row in rows_of(table.rows):
         for run in row.runs:
             last, result = (run.environments or [Environment()])[-1], run.result

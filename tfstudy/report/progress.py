@@ -104,18 +104,14 @@ def summary(study: Path, runs: Runs) -> list[str]:
     stopped = (
         counts[find.FAILED] - damaged + counts[find.INTERRUPTED] + counts[find.PENDING] * (not counts[find.RUNNING])
     )
-    plugin = any(run.state in LEFT and _is_foreign(run) for run in runs)
+    plugin = False  # whether a task or an architecture is unknown here, so that its plug-in has to be named
+    for experiment, arch in {_group(run) for run in runs if run.state in LEFT}:
+        plugin |= arch not in models.names() or not experiment.startswith(tuple(f"{name}-" for name in tasks.names()))
     return [
         f"{study}: {ended} of {len(runs)} runs finished{left}",
         *([f"{nothing}to run what is left: {resume}{' --plugin FILE' * plugin}"] if stopped else []),
         *([f"{plural(damaged, 'run')} damaged: its own command with --restart runs it again"] if damaged else []),
     ]
-
-
-def _is_foreign(run: find.RunStatus) -> bool:
-    """Return whether a run has a task or an architecture that is unknown here: its plug-in has to be named."""
-    experiment, arch, _ = run.path.parts[-3:]
-    return arch not in models.names() or not any(experiment.startswith(f"{name}-") for name in tasks.names())
 
 
 # The time that is left

@@ -11,7 +11,7 @@ and `frame`. What a cell shows is in `_of_task`.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import nan
@@ -202,13 +202,14 @@ def values(table: Table) -> list[dict[str, Any]]:
             "examples": row["count"], "diverged": len(row["diverged"]), "train_seconds": row["seconds"],
             "each_seed": {str(seed): value for seed, value in row["each_seed"].items()},
             "runs": [str(run.path) for run in row["runs"]],
-        } | {key: [_figure(one) for one in row[key]] for key in QUOTED}  # fmt: skip
+        }  # fmt: skip
+        for key in QUOTED:
+            plain[key] = [
+                {name: getattr(figure, name) for name in FIGURE_KEYS} | {"same_settings": same}
+                for figure, same in row[key]
+            ]
         out.append({key: plain[key] for key in FIELDS})
     return out
-
-
-def _figure(one: Quotation) -> dict[str, Any]:
-    return {key: getattr(one.figure, key) for key in FIGURE_KEYS} | {"same_settings": one.same_settings}
 
 
 def to_csv(table: Table) -> str:
@@ -271,7 +272,10 @@ def _of_task(rows: Sequence[Condition], baseline: str, format: str) -> list[Cell
         return turned(found) if turn else found
 
     # settings and sizes that all rows share stand in the title, but no architecture with published results below
-    sizes = [_sizes(on.values()) for on in lines.values()]
+    sizes = []
+    for on in lines.values():
+        own = sorted({row.parameters for row in on.values()} - {0})
+        sizes.append(" to ".join(dict.fromkeys(map(short_number, own[:1] + own[-1:]))))
     columns = [*(zip(*lines, strict=True)), sizes]
     shared = {
         head: texts[0]
@@ -334,11 +338,6 @@ def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
     return common, {
         place: (name.removeprefix(common).strip() or "test") + digests[place] for place, name in names.items()
     }
-
-
-def _sizes(rows: Iterable[Condition]) -> str:
-    sizes = sorted({row.parameters for row in rows} - {0})
-    return " to ".join(dict.fromkeys(map(short_number, sizes[:1] + sizes[-1:])))
 
 
 def _published(rows: Sequence[Condition], format: str) -> dict[str, dict[Place, str]]:

@@ -51,8 +51,6 @@ def split(conditions: pd.DataFrame) -> layout.Plot:
         layout.draw_mean(axes, row, row.level, style)
         layout.draw_seeds(axes, [*row.each_seed.values()], row.level + BELOW, style["color"])
         for figure, same in row.quoted:
-            if ends := spread(figure):
-                axes.plot(ends, [row.level + ABOVE] * 2, color="black", lw=0.7, zorder=2)
             axes.plot(figure.value, row.level + ABOVE, mfc=FACES[same], zorder=2.5, clip_on=False, **PUBLISHED)
         texts = [f"{_text(figure)} [{numbers[figure.paper]}]" for figure, _ in row.quoted]
         layout.write_beside(axes, row.level, "  ".join(texts))
@@ -84,8 +82,6 @@ def _legend(frame: pd.DataFrame) -> list[Any]:
     for same, words in ((True, "the settings of these runs"), (False, "other settings")):
         if any(one.same_settings is same for one in quoted):
             handles.append(Line2D([], [], lw=0, mfc=FACES[same], label=f"published, {words}", **PUBLISHED))
-    if kinds := dict.fromkeys(one.figure.spread_kind or "range" for one in quoted if spread(one.figure)):
-        handles.append(Line2D([], [], color="black", lw=0.7, label=f"published spread: {', '.join(kinds)}"))
     return handles
 
 
@@ -104,15 +100,6 @@ def quotations(conditions: Sequence[Condition]) -> list[list[Quotation]]:
     quoted = [beside(condition, condition.metric) for condition in conditions]
     same = {one.figure.id for own in quoted for one in own if one.same_settings}
     return [[one for one in own if one.same_settings or one.figure.id not in same] for own in quoted]
-
-
-def spread(figure: Figure) -> tuple[float, float] | None:
-    """Return the ends of the spread of a figure; None without one."""
-    if figure.spread is not None:
-        return max(0.0, figure.value - figure.spread), min(100.0, figure.value + figure.spread)
-    if figure.spread_low is not None and figure.spread_high is not None:
-        return figure.spread_low, figure.spread_high
-    return None
 
 
 def _text(figure: Figure) -> str:
