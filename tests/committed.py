@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tfstudy.runs.studyfile import locate
+from tfstudy.runs.files import locate
 
 ROOT = Path(__file__).parent.parent
 STUDIES = [

@@ -9,7 +9,7 @@ import msgspec
 
 from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.runs.files import digest_of, sealed
-from tfstudy.runs.schema import FORMAT, Environment, ReadTest, Started
+from tfstudy.runs.schema import FORMAT, Environment, Event
 from tfstudy.runs.store import DIGESTED, EVENTS, add_events, open_run, read_predictions
 
 
@@ -32,7 +32,7 @@ def write(study, *results):
         train = {"train": {"steps": made["step"]}} if "step" in made else {}
         config = {"seed": made["seed"], "model": {"dim": made["experiment"]}} | train
         (folder / "config.yaml").write_text(json.dumps(config))
-        add_events(folder, ReadTest(split="test", reason="run"))
+        add_events(folder, Event(event="test read", split="test", reason="run"))
         seal(folder, made)
     return study
 
@@ -62,8 +62,8 @@ ENVIRONMENT = {"versions": {"torch": "2.9", "python": "3.11"}, "data": "d" * 64,
 
 def set_environments(path: Path, *entries: dict[str, object]) -> None:
     """Give a run the records of these processes, in place of others."""
-    starts = [Started(environment=msgspec.convert(entry, Environment)) for entry in entries]
-    others = [event for event in open_run(path).events if not isinstance(event, Started)]
+    starts = [Event(event="started", environment=msgspec.convert(entry, Environment)) for entry in entries]
+    others = [event for event in open_run(path).events if event.event != "started"]
     (path / EVENTS).unlink(missing_ok=True)
     add_events(path, *starts, *others)
     if (path / "result.json").exists():

@@ -17,7 +17,7 @@ from tfstudy.grids.expand import expand, plan
 from tfstudy.launchers.batch import jobs_of, save_plan
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import RUN, utc_now
-from tfstudy.runs.schema import FORMAT, Environment, ReadTest, Started
+from tfstudy.runs.schema import FORMAT, Environment, Event
 from tfstudy.runs.store import add_events, write_failure
 
 CONFIG: dict[str, Any] = {
@@ -44,7 +44,7 @@ def start_run(
     (path / "config.yaml").write_text(yaml.safe_dump(job.config, sort_keys=False))
     (path / ".lock").touch()
     start = datetime.fromtimestamp(time.time() - step * seconds_per_step, UTC).isoformat()
-    add_events(path, Started(environment=Environment(), preset=preset, tuning=tuning, time=start))
+    add_events(path, Event(event="started", environment=Environment(), preset=preset, tuning=tuning, time=start))
     if step:
         (path / "metrics.csv").write_text(f"step,metric,value\n{step},train_loss,1.0\n")
     return path
@@ -55,7 +55,7 @@ def finish_run(path: Path, status: str = "finished", **more: Any) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     (path / "config.yaml").touch()
     if not (path / "events.jsonl").exists():
-        add_events(path, ReadTest(split="test", reason="run"))
+        add_events(path, Event(event="test read", split="test", reason="run"))
     result = {"format": FORMAT, "run": path.name[-8:], "experiment": "e", "task": "copying", "split": "copy"}
     name = RUN.fullmatch(path.name)
     result |= {"arch": "lstm", "seed": int(name["seed"]) if name else 0, "smoke": False, "status": status}

@@ -11,7 +11,6 @@ import pytest
 import tfstudy as package
 from tests.commands import tfstudy
 from tfstudy import load
-from tfstudy.runs.schema import ReadTest
 from tfstudy.runs.store import open_run, read_predictions, saved_instruments
 
 TINY = {
@@ -121,7 +120,7 @@ def test_evaluate_repeats_the_numbers_with_other_settings_too_and_counts_each_re
     assert evaluated("decode.max_length=500")["generation_limit"] == {"per_source_token": 0.0, "constant": 500}
     assert {path: path.read_bytes() for path in before} == before
     assert open_run(run).test_reads == {"test": 2}, "reading the validation split is not counted"
-    assert [event.reason for event in open_run(run).events if isinstance(event, ReadTest)] == ["run", "evaluate"]
+    assert [event.reason for event in open_run(run).events if event.event == "test read"] == ["run", "evaluate"]
 
 
 def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(run, capsys):
@@ -172,7 +171,7 @@ def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_o
     assert tfstudy("measure", "mine", "entropy", *other) == 0
     out, err = capsys.readouterr()
     assert out.startswith("lstm, entropy: ")
-    assert err.startswith(f"left out: {runs[0]} has a result but no weights")
+    assert err.startswith(f"left out: {runs[0]} has no weights")
 
 
 def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, capsys):

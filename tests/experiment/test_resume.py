@@ -16,7 +16,6 @@ from tests.example_jobs import wait_for
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, die, folder, forked, killed
 from tfstudy import tasks
-from tfstudy.runs.schema import Started
 from tfstudy.runs.store import open_run
 
 
@@ -162,7 +161,7 @@ def test_a_run_that_goes_on_on_another_device_says_so_and_records_both(monkeypat
     killed(command(), at_row(20))
     monkeypatch.setattr("tfstudy.experiment.run.device_name", lambda device: "another one")
     assert tfstudy(*command()) == 0
-    [first, second] = [event.environment.device for event in open_run(folder()).events if isinstance(event, Started)]
+    [first, second] = [event.environment.device for event in open_run(folder()).events if event.event == "started"]
     assert second == "another one"
     assert f"resumed on another one, after {first}: " in capsys.readouterr().err
 

@@ -118,7 +118,7 @@ def kill(process: int, number: int = signal.SIGKILL) -> None:
 
 
 def resumed(path: Path) -> bool:
-    return "resumed after step" in (path / "train.log").read_text()
+    return "resuming after step" in (path / "train.log").read_text()
 
 
 @pytest.fixture
@@ -270,5 +270,5 @@ def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(clus
     subprocess.run(["scancel", "--signal=USR2", number], check=True)  # what Slurm sends before the time limit
     wait_for(lambda: run not in runs(tmp_path), 30)
     ended()
-    assert (path / "train.log").read_text().count("resumed after step") == 2
+    assert (path / "train.log").read_text().count("resuming after step") == 2
     assert digests(tmp_path) == local(seeds="0")

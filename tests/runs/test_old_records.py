@@ -9,7 +9,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import identify
-from tfstudy.runs.schema import ReadTest
+from tfstudy.runs.schema import Event
 from tfstudy.runs.store import is_finished, open_run, read_config, write_run
 
 DAMAGES = {
@@ -51,6 +51,6 @@ def test_nothing_is_added_to_a_record_of_older_code(run):
     config, [*_, last] = resolve(read_config(run)), open_run(run).environments
     identity = identify(config, last.data, last.code_versions)
     with pytest.raises(UserError, match="recorded by older code"), write_run(run, config, identity) as folder:
-        folder.record(ReadTest(split="test", reason="evaluate"))
+        folder.record(Event(event="test read", split="test", reason="evaluate"))
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != ".lock"} == before
     assert open_run(run).test_reads == {"test": 1}

@@ -17,10 +17,10 @@ from tests.interrupted_runs import COPYING, COPYING_RUN, die, forked
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
 from tfstudy.launchers.batch import save_plan
+from tfstudy.runs.files import exists, names_in
 from tfstudy.runs.find import find_run, find_runs, study_runs
 from tfstudy.runs.pack import pack_study
 from tfstudy.runs.store import open_run, read_bytes, read_metrics, read_predictions, read_result
-from tfstudy.runs.studyfile import exists, names_in
 
 COMMANDS = (
     ["table", "study", "--format", "json"],

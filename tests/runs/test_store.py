@@ -21,7 +21,7 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, command_again, is_locked, results_folder, write_atomically
 from tfstudy.runs.find import find_runs, run_status
 from tfstudy.runs.identity import identify
-from tfstudy.runs.schema import Lengths, ReadTest, Result, Resumed, Slice, SplitScores
+from tfstudy.runs.schema import Event, Lengths, Result, Slice, SplitScores
 from tfstudy.runs.store import (
     RESULTS,
     WEIGHTS,
@@ -46,7 +46,7 @@ def test_a_file_that_can_not_be_finished_is_not_there_at_all_and_is_named(tmp_pa
     writes = {
         "old.json": lambda: write_atomically(tmp_path / "old.json", b"new"),
         "new.json": lambda: write_atomically(tmp_path / "new.json", b"new"),
-        "events.jsonl": lambda: add_events(tmp_path, Resumed(step=1)),
+        "events.jsonl": lambda: add_events(tmp_path, Event(event="resumed", step=1)),
     }
 
     def full(*_):
@@ -99,11 +99,11 @@ def test_a_killed_run_is_at_its_last_metrics_and_its_events_tell_what_happened_t
 
 
 def test_an_incomplete_last_event_is_dropped_and_a_damaged_one_is_not_believed(tmp_path):
-    add_events(tmp_path, ReadTest(split="a", reason="run"), ReadTest(split="b", reason="run"))
+    add_events(tmp_path, *(Event(event="test read", split=split, reason="run") for split in "ab"))
     content = (tmp_path / "events.jsonl").read_bytes()
     (tmp_path / "events.jsonl").write_bytes(content[:-9])
     assert open_run(tmp_path).test_reads == {"a": 1}
-    add_events(tmp_path, ReadTest(split="c", reason="run"))
+    add_events(tmp_path, Event(event="test read", split="c", reason="run"))
     assert open_run(tmp_path).test_reads == {"a": 1, "c": 1}
     (tmp_path / "events.jsonl").write_bytes(content.replace(b'"a"', b'"c"'))
     assert "events.jsonl is damaged" in str(open_run(tmp_path).broken)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfstudy.config.trees import flat_yaml, flatten
 from tfstudy.errors import UserError, one_of, some
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
+from tfstudy.runs.files import packed_runs
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
 from tfstudy.runs.schema import Result, Slice, SplitScores
 from tfstudy.runs.store import Run, open_run
-from tfstudy.runs.studyfile import packed_runs
 
 if TYPE_CHECKING:
     import pandas as pd

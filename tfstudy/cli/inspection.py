@@ -211,8 +211,8 @@ def attention(path: Path, settings: dict[str, Any], out: Path | None, format: st
 def _runs(results: Path, target: str) -> list[Path]:
     """Return the finished runs of a study, or the one run that the target names."""
     from tfstudy.analysis.frame import read_finished_runs
+    from tfstudy.runs.files import exists
     from tfstudy.runs.find import STARTED, find_run, studies
-    from tfstudy.runs.studyfile import exists
 
     folder = results / target if target in studies(results) else Path(target)
     if os.path.isdir(folder) and not any(exists(folder / name) for name in STARTED):

@@ -1,6 +1,6 @@
 """Whether a run is outdated: the versions that the code declares against those in its record. Imports no torch."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -25,22 +25,17 @@ def _named_versions(task: str, arch: str) -> tuple[int, int]:
     return tasks.find(task).version, models.declared(arch, "version", 1)
 
 
-def version_changes(recorded: Mapping[str, int], declared: Mapping[str, int]) -> list[str]:
-    """Return a line for each version that differs, such as `training version 1, now 2`. A version not recorded is 1."""
-    names = [name for name in declared if recorded.get(name, 1) != declared[name]]
-    return [f"{name} version {recorded.get(name, 1)}, now {declared[name]}" for name in names]
-
-
 def outdated_because(environments: Sequence[Environment], task: str, arch: str) -> list[str]:
     """Return why the run of these environments is outdated; empty if it is not, or if there are none.
 
-    This does not compare the data; `tfstudy result --changes` does that.
+    Each line is such as `training version 1, now 2`; a version not recorded is 1. This does not compare the data;
+    `tfstudy result --changes` does that.
     """
-    if not environments:
-        return []
-    entry = environments[-1]
+    recorded = environments[-1].code_versions if environments else None
     try:
-        return version_changes(entry.code_versions, declared_versions(task, arch))
+        declared = declared_versions(task, arch).items() if recorded is not None else ()
+        changed = [(name, (recorded or {}).get(name, 1), now) for name, now in declared]
+        return [f"{name} version {then}, now {now}" for name, then, now in changed if then != now]
     except UserError as error:  # the task or the architecture no longer exists
         return [] if missing_plugin(environments, task, arch) else [str(error)]
 

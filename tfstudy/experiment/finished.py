@@ -23,9 +23,10 @@ from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
+from tfstudy.runs.files import check_writable, read_bytes
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
-from tfstudy.runs.schema import DecodingSettings, Measurement, Prediction, ReadTest, Result
+from tfstudy.runs.schema import DecodingSettings, Event, Measurement, Prediction, Result
 from tfstudy.runs.store import (
     TASK_FILES,
     WEIGHTS,
@@ -40,7 +41,6 @@ from tfstudy.runs.store import (
     saved_instruments,
     write_run,
 )
-from tfstudy.runs.studyfile import check_writable, read_bytes
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 Measured = tuple[Path, Result, Measurement]
@@ -55,11 +55,6 @@ class FinishedRun:
         model: The trained model, a `torch.nn.Module` in eval mode.
         weights: The file from which the weights were loaded.
         prepared: The config, the task and its vocabularies.
-
-    Examples:
-        >>> run = tfstudy.load("first/lstm")
-        >>> run.predict("jump twice and walk left")
-        'I_JUMP I_JUMP I_TURN_LEFT I_WALK'
     """
 
     def __init__(
@@ -92,8 +87,7 @@ class FinishedRun:
     def predict(self, source: str | Sequence[str]) -> str | list[str]:
         """Return the output of the model for one source, or a list with the output for each of several sources.
 
-        Decoding is that of the run's config, until EOS or the generation limit; how many outputs reached the limit is
-        said on standard error. This reads no test set, so it is not counted.
+        Decoding is that of the run's config; how many outputs reached the generation limit is said on standard error.
 
         Args:
             source: Tokens separated by spaces, such as `"jump twice"`; or a sequence of such texts.
@@ -103,11 +97,8 @@ class FinishedRun:
         """
         if not isinstance(source, str | Iterable):
             raise UserError(f"a source must be text, or several in a list, but is {quoted(source)}")
-        if isinstance(source, str):
-            tokens = [self.tokens(source)]
-        else:
-            tokens = [self.tokens(one, f"source {number}: ") for number, one in enumerate(source)]
-        outputs = self.outputs(tokens)
+        named = {"": source} if isinstance(source, str) else {f"source {n}: ": one for n, one in enumerate(source)}
+        outputs = self.outputs([self.tokens(one, place) for place, one in named.items()])
         if cut := sum(output.cut for output in outputs):
             print(cut_outputs(cut, len(outputs)), file=sys.stderr)
         return outputs[0].text if isinstance(source, str) else [output.text for output in outputs]
@@ -120,8 +111,7 @@ class FinishedRun:
     def tokens(self, source: str, place: str = "") -> tuple[str, ...]:
         """Return the tokens of a source; `UserError`, which begins with `place`, if the model can't read it.
 
-        An unknown token is an error where the task generates its examples; a word that a corpus lacks in its training
-        split is read as one unknown word, as in a test set (see `unknown`).
+        An unknown token is an error where the task generates its examples, and in a corpus an unknown word.
         """
         try:
             return given_source(self.subject, source)
@@ -143,24 +133,20 @@ class FinishedRun:
         A row is predicted from the source and the tokens before it (teacher forcing). The columns are the tokens of
         `run.prepared.data.target_vocab.tokens`. `UserError` if the model cannot read the source or the target.
         """
-        model, given = self.model, self._read(source, target)
+        given = self._read(source, target)
         with torch.no_grad():
-            return logits_of(model, given.source, given.inputs)[0]
+            return logits_of(self.model, given.source, given.inputs)[0]
 
     def hidden_states(self, source: str, target: str | None = None) -> dict[tuple[str, int], torch.Tensor]:
         """Return the hidden states (positions, width) of each stack and layer, with teacher forcing as for `logits`.
 
-        Returns:
-            Tensors by stack and layer, such as `states["decoder", 2]`; layer 0 is the embeddings. In the `encoder`
-            a row belongs to a source token or the final EOS, and in the `decoder` to the output token that is
-            predicted from it, also where one stack reads both.
-
-        Raises:
-            UserError: If the model cannot read the source or the target, or shows no hidden states.
+        They have names such as `states["decoder", 2]`; layer 0 is the embeddings. In the `encoder` a row belongs to a
+        source token or the final EOS, and in the `decoder` to the output token that is predicted from it, also where
+        one stack reads both. `UserError` as for `logits`, or if the model shows no hidden states.
         """
-        model, given = self.model, self._read(source, target)
+        given = self._read(source, target)
         with torch.no_grad():
-            recorded = record_states(model, given.source, given.inputs)
+            recorded = record_states(self.model, given.source, given.inputs)
         return {(site.kind, site.layer): states[0] for site, states in recorded.states().items()}
 
     def _read(self, source: str, target: str | None) -> Read:
@@ -188,17 +174,17 @@ class FinishedRun:
             check_measured([instrument], saved_instruments(self.path), self.path, self.result.smoke)
             return read_measurement(self.path, instrument)
         config, subject = resolve_section(cls.Config, settings), self.subject
-        examples, read = 0, []
+        examples, test = 0, ""
         if isinstance(config, ExampleSettings):
             config = config.model_copy(update={"split": split_of(subject, config)})
             examples = len(chosen_examples(subject, config))
-            read = [config.split] if config.split in subject.task.splits().tests else []
-        if read:
+            test = config.split if config.split in subject.task.splits().tests else ""
+        if test:
             check_addable(self.path)
         rows = cls(config).measure(subject)
-        if read:
+        if test:
             with write_run(self.path, subject.config, self.prepared.identity) as folder:
-                folder.record(*(ReadTest(split=split, reason=f"measure {instrument}") for split in read))
+                folder.record(Event(event="test read", split=test, reason=f"measure {instrument}"))
         values = config.model_dump()
         record = Measurement.of(self.result.run, instrument, cls.version, values, cls.chart, rows, examples)
         if save:
@@ -213,29 +199,23 @@ class FinishedRun:
         one_of("test set", split, self.result.splits)
         return read_predictions(self.path, split)
 
-    def save_weights(self, path: str | Path | None = None) -> Path:
-        """Write the weights to a safetensors file, which `tfstudy.load` reads without pickle; return its path.
+    def save_weights(self) -> Path:
+        """Write `weights.safetensors` into the run folder, which `tfstudy.load` reads without pickle; return its path.
 
-        By default this is `weights.safetensors` in the run folder. `UserError` if a weight is not finite.
+        `UserError` if a weight is not finite.
         """
-        if path is None:
-            check_writable(self.path)
-        file = self.path / WEIGHTS if path is None else Path(path)
-        save_weights(self.model.state_dict(), file, self.result.run)
-        return file
+        check_writable(self.path)
+        save_weights(self.model.state_dict(), self.path / WEIGHTS, self.result.run)
+        return self.path / WEIGHTS
 
     def evaluate(self, splits: Sequence[str] = (), **settings: Any) -> Result:
         """Decode and score splits again and return the result with what was measured on them.
 
-        Each evaluation of a test set is counted in `events.jsonl`. The recorded result and predictions stay as they
-        are.
+        Each evaluation of a test set is counted in `events.jsonl`; the recorded result and predictions stay.
 
         Args:
             splits: Names of splits, such as `["test"]`; by default all that the run was evaluated on.
             **settings: Values of section `decode` other than those of the run, such as `**{"decode.beam_size": 8}`.
-
-        Raises:
-            UserError: If a split is unknown, or a setting is impossible or not one of decoding.
         """
         self._needs_data()
         check_addable(self.path)
@@ -245,11 +225,9 @@ class FinishedRun:
         with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             scored = score(prepared, device_of(DEFAULTS), names)
             tests = [name for name, one in scored["splits"].items() if one.role == "test"]
-            folder.record(*(ReadTest(split=name, reason="evaluate") for name in tests))
-            decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
-            return msgspec.structs.replace(
-                self.result, **scored, decode=decode, test_reads=open_run(self.path).test_reads
-            )
+            folder.record(*(Event(event="test read", split=name, reason="evaluate") for name in tests))
+            scored["decode"] = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
+            return msgspec.structs.replace(self.result, **scored, test_reads=open_run(self.path).test_reads)
 
 
 @undisturbed()
@@ -263,11 +241,7 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
         run: The run's folder; the start of its hash; or study, task and split scheme, architecture and seed, as far
             as they are needed: `"first/lstm"`, `"scan-length/lstm/s3"`.
         results: The folder of all results, in which the run is looked up.
-        online: Whether data may be loaded from the Hugging Face hub. False by default, because the config of the run
-            may be somebody else's.
-
-    Returns:
-        The run, with `predict`, `predictions`, `evaluate`, `model`, `result` and `path`.
+        online: Whether data may be loaded from the Hugging Face hub: the config may be somebody else's.
 
     Raises:
         UserError: If no run or several runs match, if the run did not finish or has no weights, or if its data or
@@ -300,13 +274,11 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
             f"{path} is outdated: with the current code, data and config its hash would be "
             f"{prepared.identity.hash[:8]}, but it is {result.run[:8]} (`{changes}` shows the reasons)"
         )
-    model = prepared.model
+    model = prepared.model.eval()
     if weights.name == WEIGHTS:
-        state = load_weights(weights, model.state_dict(), result.run)
+        model.load_state_dict(load_weights(weights, model.state_dict(), result.run))
     else:
-        state = model_weights(load_checkpoint(weights, result.run))
-    model.load_state_dict(state)
-    model.eval()
+        model.load_state_dict(model_weights(load_checkpoint(weights, result.run)))
     return FinishedRun(path, result, prepared, weights, missing)
 
 
@@ -315,16 +287,14 @@ def measure_runs(
 ) -> tuple[list[Measured], list[str]]:
     """Return the measurement of each run, and notes on runs that are left out or were measured before.
 
-    A measurement with these settings that is in the run folder is read from there, unless it is to be saved: then the
-    run is measured again. `UserError` for an unknown instrument or setting, or if no run is measured.
+    A saved measurement with these settings is read, unless it is to be saved again. `UserError` for an unknown
+    instrument or setting, or if no run is measured.
     """
     cls = instruments.find(instrument)
     values = resolve_section(cls.Config, dict(settings)).model_dump()
     if values.get("split") == "":
         values["split"] = "validation"  # what the instrument takes, if the task has it
-    measured: list[Measured] = []
-    failures: list[str] = []
-    read = 0
+    measured, failures, read = list[Measured](), list[str](), 0
     for number, path in enumerate(paths, 1):
         if len(paths) > 1:
             print(f"{number} of {len(paths)}: {path}", flush=True)

@@ -65,37 +65,25 @@ def check(config: RunConfig, data: DataShape) -> int:
     """Return the number of parameters; `UserError` if a value does not fit the data or another section."""
     task, most, model = config.task, config.decode.max_length, config.model.model_dump()
     if config.model.needs_one_vocabulary and not data.one_vocabulary:
-        raise UserError(
-            f"model.share_embeddings needs one vocabulary, but {task} has two: set model.share_embeddings=false"
-        )
+        raise UserError(f"model.share_embeddings must be false, since {task} has two vocabularies")
     if 0 < most < data.longest_target:
-        raise UserError(
-            f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, but is "
-            f"{most}"
-        )
-    if config.train.batch_tokens and config.data.model_dump().get("redraw"):
-        raise UserError(
-            f"train.batch_tokens must be 0 with data.redraw, whose passes have equally many batches, but is "
-            f"{config.train.batch_tokens}"
-        )
+        longest = f"{data.longest_target}, the length of the longest target"
+        raise UserError(f"decode.max_length must be 0 or at least {longest}, but is {most}")
+    if (tokens := config.train.batch_tokens) and getattr(config.data, "redraw", False):
+        raise UserError(f"train.batch_tokens must be 0 with data.redraw, but is {tokens}")
     digits = model.get("digit_positions")
     if digits and not data.has_digits:
-        raise UserError(
-            "model.digit_positions needs numbers that start with their last digit, such as those of arithmetic with "
-            f"data.format=reversed, but {task} has none with these settings"
-        )
+        needed = "numbers that start with their last digit (data.format=reversed in arithmetic)"
+        raise UserError(f"model.digit_positions needs {needed}, but {task} has none with these settings")
     if digits and digits < data.longest_source + 2:  # the offsets 0 and 1
-        raise UserError(
-            f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
-            f"the longest source in training, but is {digits}"
-        )
+        fewest = f"{data.longest_source + 2} for the longest source in training and random offsets"
+        raise UserError(f"model.digit_positions must be at least {fewest}, but is {digits}")
     if model.get("copy_output") and not data.shared_tokens:
         raise UserError(f"model.copy_output needs tokens that source and target share, but {task} has none")
     available, parameters = sizes(config.arch, with_positions(config.model, data.positions), data.vocabularies)
     if available is not None and available < 1 + most:
-        raise UserError(
-            f"model.max_positions must be at least {1 + most} for decode.max_length={most}, but is {available}"
-        )
+        fewest = f"{1 + most} for decode.max_length={most}"
+        raise UserError(f"model.max_positions must be at least {fewest}, but is {available}")
     if config.eval.checkpoint == "best" and not data.validation:
         raise UserError("eval.checkpoint 'best' needs a validation split, but there is none")
     return parameters
@@ -164,8 +152,7 @@ def prepare(config: RunConfig) -> Prepared:
     check_examples(config.task, task)
     shape, data = DataShape.of(task), TaskEncoder(task)
     check(config, shape)
-    versions = declared_versions(config.task, config.arch)
-    identity = identify(config, fingerprint(task), versions)
+    identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
     return _with_model(config, task, data, shape, identity)
 
 
@@ -197,9 +184,7 @@ def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
     if not tree:
         return prepared
     for key in tree.keys() - {"decode"}:
-        raise UserError(
-            f"only settings of section 'decode' can be changed here, as decode.beam_size, not those of {quoted(key)}"
-        )
+        raise UserError(f"only settings of section 'decode' can be changed here, not those of {quoted(key)}")
     values = merge({"decode": prepared.config.decode.model_dump()}, tree)["decode"]
     decode = resolve_section(DecodeConfig, values, "decode.")
     config = prepared.config.model_copy(update={"decode": decode})
@@ -208,19 +193,15 @@ def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
 
 
 def describe(prepared: Prepared, path: Path) -> str:
-    """Return two lines on a run that is about to start: its model and data, and its folder.
-
-    The target tokens of the train split help to choose a preset.
-    """
+    """Return two lines on a run that is about to start: its model and data, and its folder."""
     config, splits = prepared.config, prepared.task.splits()
     examples = {name: prepared.task.examples(name) for name in splits.all}
     sizes = ", ".join(f"{len(rows):,} {name}" for name, rows in examples.items())
-    tokens = sum(len(row.target) for row in examples[splits.train])
+    tokens = sum(len(row.target) for row in examples[splits.train])  # they help to choose a preset
     smoke = "SMOKE RUN: its numbers mean nothing\n" if config.smoke else ""
-    return (
-        f"{smoke}{config.task} {config.data.split}, {config.arch} with {parameter_count(prepared.model):,} parameters, "
-        f"seed {config.seed}: {sizes} examples; {tokens:,} target tokens in {splits.train}\n{path}"
-    )
+    model = f"{config.arch} with {parameter_count(prepared.model):,} parameters, seed {config.seed}"
+    data = f"{sizes} examples; {tokens:,} target tokens in {splits.train}"
+    return f"{smoke}{config.task} {config.data.split}, {model}: {data}\n{path}"
 
 
 @contextmanager

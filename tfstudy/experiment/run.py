@@ -24,11 +24,10 @@ from tfstudy.experiment.score import score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.files import utc_now, write_atomically
+from tfstudy.runs.files import packed_in, utc_now, write_atomically
 from tfstudy.runs.identity import environment
-from tfstudy.runs.schema import DecodingSettings, Result, Started
+from tfstudy.runs.schema import DecodingSettings, Event, Result
 from tfstudy.runs.store import RunFolder, is_finished, open_run, read_result, run_folder, saved_instruments, write_run
-from tfstudy.runs.studyfile import packed_in
 from tfstudy.tasks.base import overlap, warnings
 
 
@@ -73,7 +72,13 @@ def run(
     with write_run(path, config, prepared.identity, options.restart) as folder:
         if is_finished(path):
             return _finished_before(folder, options, report)
-        start(prepared, folder, options, device, report)
+        before, used = [one.device for one in open_run(path).environments], device_name(device)
+        if before and before[-1] != used:
+            report(f"resumed on {used}, after {before[-1]}: the result may differ from that of one device by rounding")
+        found = environment(prepared.identity, used, torch.get_num_threads())
+        folder.record(Event(event="started", environment=found, preset=options.preset, tuning=options.tuning))
+        for name, content in prepared.task.files().items():
+            write_atomically(path / name, content.encode())
         report(describe(prepared, path))
         if about := preset_notes(config.task, config.arch, options.preset).get("about"):
             report(f"preset {options.preset}: {about}")
@@ -91,19 +96,6 @@ def run(
             raise
         finish(prepared, folder, options, trained, scored, shared)
         return Outcome(path, read_result(path), True)
-
-
-def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report) -> None:
-    """Record that this process works on the run, and on which device."""
-    used = device_name(device)
-    before = open_run(folder.path).last_start
-    if before and before.environment.device != used:
-        after = before.environment.device
-        report(f"resumed on {used}, after {after}: the result may differ from that of one device by rounding")
-    found = environment(prepared.identity, used, torch.get_num_threads())
-    folder.record(Started(environment=found, preset=options.preset, tuning=options.tuning))
-    for name, content in prepared.task.files().items():
-        write_atomically(folder.path / name, content.encode())
 
 
 def finish(
@@ -127,7 +119,7 @@ def finish(
         smoke=config.smoke,
         preset=options.preset,
         tuning=options.tuning,
-        started=next(event.time for event in open_run(folder.path).events if isinstance(event, Started)),
+        started=next(event.time for event in open_run(folder.path).events if event.event == "started"),
         finished=utc_now(),
         device=device_of(options).type,
         parameters=parameters,

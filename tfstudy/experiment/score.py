@@ -33,26 +33,22 @@ def score(
 
     The predictions are written to `folder`, if given. Who asks for it has to record that test sets were read.
     """
-    start = time.monotonic()
+    start, task, config, scores = time.monotonic(), prepared.task, prepared.config, dict[str, SplitScores]()
+    characters = getattr(config.data, "tokens", "words") == "characters"  # of `pairs`
     reset_peak(device)
-    scores = {name: _score_split(prepared, device, name, folder) for name in names}
-    tested = [scores[name] for name in prepared.task.by_length() if name in names]
+    for name in names:
+        examples = evaluate.sample(task.examples(name), config.eval.max_examples)
+        shown = ProgressLines(f"evaluate {name}", len(examples), "examples").examples
+        found = evaluate.evaluate(prepared.model, prepared.data, name, config.decode, config.eval, device, shown)
+        digest = folder.write_predictions(name, found.rows) if folder else ""
+        more = {"errors": summarize_errors(found.rows, characters), "predictions": digest}
+        role = "validation" if name == task.splits().validation else "test"
+        scores[name] = SplitScores.create(role, found.summary | more)
+    tested = [scores[name] for name in task.by_length() if name in names]
     return {
         "splits": scores,
         "lengths": accuracy_by_length(tested),
         "evaluate_seconds": round(time.monotonic() - start, 2),
         "evaluate_peak_mib": peak_mib(device),
-        "generation_limit": generation_limit(prepared.task, prepared.config.decode),
+        "generation_limit": generation_limit(task, config.decode),
     }
-
-
-def _score_split(prepared: Prepared, device: torch.device, name: str, folder: RunFolder | None) -> SplitScores:
-    config = prepared.config
-    examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
-    shown = ProgressLines(f"evaluate {name}", len(examples), "examples").examples
-    evaluation = evaluate.evaluate(prepared.model, prepared.data, name, config.decode, config.eval, device, shown)
-    digest = folder.write_predictions(name, evaluation.rows) if folder else ""
-    characters = getattr(config.data, "tokens", "words") == "characters"  # of `pairs`
-    more = {"errors": summarize_errors(evaluation.rows, characters), "predictions": digest}
-    role = "validation" if name == prepared.task.splits().validation else "test"
-    return SplitScores.create(role, evaluation.summary | more)

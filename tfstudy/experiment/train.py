@@ -10,7 +10,7 @@ from tfstudy.experiment.api import RunOptions, check_measured, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.schema import Resumed, StepsComputed
+from tfstudy.runs.schema import Event
 from tfstudy.runs.store import RunFolder, save_measurement
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
@@ -52,23 +52,18 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
         report(line)
         folder.log(line)
 
-    execution = Execution(options.execution, lambda how: folder.record(StepsComputed(how=how)), tell)
+    execution = Execution(options.execution, lambda how: folder.record(Event(event="steps computed", how=how)), tell)
     rewind_metrics(folder.metrics, checkpoint)
     if checkpoint:
-        report(f"resuming after step {step} of {config.train.steps}")
-        folder.log(f"resumed after step {step}")
-        folder.record(Resumed(step=step))
-
+        tell(f"resuming after step {step} of {config.train.steps}")
+        folder.record(Event(event="resumed", step=step))
+    checkpoints = Checkpoints(folder.checkpoints, folder.run, folder.metrics)
     try:
         if step < config.train.steps:
             fit(
                 module,
                 training_data(prepared),
-                callbacks=[
-                    TrainingProgress(folder.log),
-                    Checkpoints(folder.checkpoints, folder.run, folder.metrics),
-                    *listeners,
-                ],
+                callbacks=[TrainingProgress(folder.log), checkpoints, *listeners],
                 loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step)],
                 resume=last if checkpoint else None,
                 accelerator=device_of(options).type,

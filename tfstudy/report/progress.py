@@ -15,9 +15,8 @@ from tfstudy.errors import UserError
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs import find
-from tfstudy.runs.files import resume_study_command
+from tfstudy.runs.files import resume_study_command, study_zips
 from tfstudy.runs.store import open_run, read_result, saved_instruments
-from tfstudy.runs.studyfile import study_zips
 
 if TYPE_CHECKING:
     from tfstudy.launchers.batch import Batch

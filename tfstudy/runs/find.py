@@ -19,9 +19,7 @@ from tfstudy.config.trees import flat_yaml
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
 from tfstudy.runs import store
-from tfstudy.runs.files import ARCHIVED, RUN, BrokenError, is_locked, read_plain
-from tfstudy.runs.schema import Resumed, Started
-from tfstudy.runs.studyfile import NAME, exists, packed_runs
+from tfstudy.runs.files import ARCHIVED, RUN, ZIP_NAME, BrokenError, exists, is_locked, packed_runs, read_plain
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
@@ -113,7 +111,7 @@ def find_runs(root: Path) -> Iterator[Path]:
                 found.add(path)
             if RUN.fullmatch(path.name):
                 names.clear()
-            elif any(map(NAME.fullmatch, files)):
+            elif any(map(ZIP_NAME.fullmatch, files)):
                 found.update(packed_runs(path))
             names[:] = [name for name in names if not name.startswith(".") and name not in NO_STUDIES]
     return iter(sorted(found, key=lambda path: path.parts))
@@ -134,10 +132,10 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
         weights = (store.WEIGHTS, *(f"checkpoints/{name}.ckpt" for name in store.CHECKPOINTS))
         return min(found, key=lambda run: (not store.is_finished(run), not any(exists(run / name) for name in weights)))
     if names:
-        shown = [f"  {path.relative_to(root)}" for path in sorted(names.values())[:SHOWN]]
-        more = [f"  ... and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
-        message = f"{quoted(text, LONGEST)} matches {len(names)} runs; name one of them:"
-        raise UserError("\n".join([message, *shown, *more]))
+        shown = [f"\n  {path.relative_to(root)}" for path in sorted(names.values())]
+        more = f"\n  ... and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        name_one = f"{quoted(text, LONGEST)} matches {len(names)} runs; name one of them:"
+        raise UserError(f"{name_one}{''.join(shown[:SHOWN])}{more}")
     forms = [*studies]
     for path in runs:  # from the shortest name to the longest
         study, experiment, arch, run = ("", "", "", *path.parts)[-4:]
@@ -205,10 +203,10 @@ def run_status(run: store.Run) -> RunStatus | None:
     """The state of a run; None if it has not started."""
     if result := run.result:
         return RunStatus(run.path, result.status, result.seconds, result.step, result.step)
-    rows, steps = [(0, "", 0.0)], flat_yaml(run.config).get("train.steps")
-    with suppress(UserError):
-        rows += store.read_metrics(run.path)
-    status = RunStatus(run.path, INTERRUPTED, step=rows[-1][0], steps=steps if isinstance(steps, int) else 0)
+    step, steps = 0, flat_yaml(run.config).get("train.steps")
+    with suppress(UserError, IndexError):
+        step = store.read_metrics(run.path)[-1][0]
+    status = RunStatus(run.path, INTERRUPTED, step=step, steps=steps if isinstance(steps, int) else 0)
     if is_locked(run.path):
         return status._replace(state=RUNNING, seconds_left=seconds_left(status, run))
     if failure := run.broken or run.failure:
@@ -218,13 +216,12 @@ def run_status(run: store.Run) -> RunStatus | None:
 
 def seconds_left(status: RunStatus, run: store.Run) -> float | None:
     """Seconds until training ends, at the speed at which the process has written metrics; None before it has."""
-    start = next((event for event in reversed(run.events) if isinstance(event, Started | Resumed)), None)
-    first = start.step if isinstance(start, Resumed) else 0
+    start = next((one for one in reversed(run.events) if one.event in ("started", "resumed")), None)
     with suppress(OSError, ValueError):
-        if start and status.step > first:
+        if start and status.step > start.step:
             written = (status.path / store.METRICS).stat().st_mtime
             took = written - datetime.fromisoformat(start.time).timestamp()
-            left = (status.steps - status.step) * took / (status.step - first)
+            left = (status.steps - status.step) * took / (status.step - start.step)
             return max(0.0, left - (time.time() - written))
     return None
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -93,14 +94,12 @@ def plugin_digests(task: str, arch: str) -> dict[str, str]:
 @cache
 def commit() -> str:
     """Return the commit of the checkout, with `+` if tracked files differ from it; empty outside a checkout."""
-    folder = Path(__file__).parent
 
     def git(*words: str) -> str:
-        process = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603, S607 - git of the path, with fixed words
-        return process.stdout.strip() if process.returncode == 0 else ""
-
-    try:
-        changed = "+" if git("status", "--porcelain", "--untracked-files=no") else ""
-        return git("rev-parse", "HEAD") + changed if git("ls-files", Path(__file__).name) else ""
-    except OSError:  # git is not installed
+        with suppress(OSError):  # git is not installed
+            process = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True)  # noqa: S603, S607 - git of the path, with fixed words
+            return process.stdout.strip() if process.returncode == 0 else ""
         return ""
+
+    changed = "+" if git("status", "--porcelain", "--untracked-files=no") else ""
+    return git("rev-parse", "HEAD") + changed if git("ls-files", Path(__file__).name) else ""

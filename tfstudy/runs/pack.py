@@ -15,10 +15,10 @@ from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import BusyError, is_locked, locked
+from tfstudy.runs import files
+from tfstudy.runs.files import DEPTH, FILE, BusyError, Zip, packed_in, study_zips
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import has_result, open_run
-from tfstudy.runs.studyfile import DEPTH, FILE, Zip, numbered_zips, open_zip, packed_in, study_zips
 
 OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
 REMOVED = ".packed"  # end of the name of a folder that is being removed; it starts with a dot
@@ -79,15 +79,15 @@ def _not_to_pack(study: Path, run: Path) -> str:
         return "its path is not that of a run in a study"
     if any(parent.is_symlink() for parent in (run, *run.parents[: DEPTH - 1])):
         return "it is reached through a link"
-    if is_locked(run):
+    if files.is_locked(run):
         return "running"
     return str(open_run(run).broken or "") if has_result(run) else "not finished"
 
 
 def _contents(run: Path, without: Sequence[str]) -> dict[str, bytes]:
     """The files of a run folder to pack, by their paths within it, without locks and incomplete files."""
-    files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
-    kept = {name: path for name, path in files.items() if name.split("/")[0] not in without}
+    found = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
+    kept = {name: path for name, path in found.items() if name.split("/")[0] not in without}
     return {name: path.read_bytes() for name, path in kept.items() if not path.name.startswith(".")}
 
 
@@ -102,7 +102,7 @@ def _is_packed(study: Path, run: Path, zips: Sequence[Zip], without: Sequence[st
 
 def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Path:
     """Write runs to the next zip file of a study and return it; what can be read from the disk has been compared."""
-    numbers = numbered_zips(study)
+    numbers = files.numbered_zips(study)
     path = study / (f"runs-{max(numbers) + 1}.zip" if numbers else "runs.zip")
     part = study / f".{path.name}.part"
     try:
@@ -116,7 +116,7 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
             file.flush()
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # so that it is read from the disk
-        written = open_zip(part)
+        written = files.open_zip(part)
         if changed := [run for run in runs if not _is_packed(study, run, [written], without)]:
             raise UserError(f"{changed[0]} changed while it was packed; nothing was packed")
         part.rename(path)
@@ -128,7 +128,7 @@ def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Pat
 
 def _remove(study: Path, run: Path, zips: Sequence[Zip], without: Sequence[str]) -> bool:
     """Remove a run folder, unless it has changed since it was packed; `BusyError` if a process works on it."""
-    with locked(run):
+    with files.locked(run):
         if not _is_packed(study, run, zips, without):
             return False
         removed = run.with_name(f".{run.name}{REMOVED}")

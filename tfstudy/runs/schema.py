@@ -217,60 +217,23 @@ class Environment(msgspec.Struct, frozen=True):
     syntax_trees: dict[str, str] = {}  # digests of the code of plug-ins; of all modules in records of older code
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="event", kw_only=True, omit_defaults=True):
-    """A line of `events.jsonl`."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `events.jsonl`: what happened to a run, with the fields of this kind of event."""
 
+    event: Literal["started", "steps computed", "resumed", "test read", "scored", "failed", "finished"]
     time: str = ""  # UTC, such as 2026-01-31T12:00:00Z
-
-
-class Started(Event, frozen=True, tag="started"):
-    """A process started to work on the run."""
-
-    environment: Environment
-    preset: str = "default"
-    tuning: bool = False  # a trial of a search
-
-
-class StepsComputed(Event, frozen=True, tag="steps computed"):
-    """How the process computes the steps of training (`tfstudy.training.graphs`)."""
-
-    how: str  # eager, compiled or graphed; why not graphed
-
-
-class Resumed(Event, frozen=True, tag="resumed"):
-    """Training goes on from the checkpoint of this step."""
-
-    step: Count
-
-
-class ReadTest(Event, frozen=True, tag="test read"):
-    """A test set was evaluated with the weights of this run."""
-
-    split: str
-    reason: str
-
-
-class Scored(Event, frozen=True, tag="scored"):
-    """A held-out split was evaluated. Only older code wrote it."""
-
-
-class Failed(Event, frozen=True, tag="failed"):
-    """The run was given up, until the next process starts to work on it."""
-
-    reason: str
-    attempts: Count = 1
+    environment: Environment | None = None  # started: that of the process which works on the run from now on
+    preset: str = "default"  # started
+    tuning: bool = False  # started: a trial of a search
+    how: str = ""  # steps computed: eager, compiled or graphed, or why not graphed (`tfstudy.training.graphs`)
+    step: Count = 0  # resumed: that of the checkpoint
+    split: str = ""  # test read: a test set was evaluated with the weights of the run
+    reason: str = ""  # test read, failed
+    attempts: Count = 1  # failed: the run was given up, until the next process starts to work on it
+    status: str = ""  # finished: everything but `result.json` is written
 
     def __str__(self) -> str:
         return self.reason + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
-
-
-class Finished(Event, frozen=True, tag="finished"):
-    """Everything but `result.json` is written."""
-
-    status: str
-
-
-AnyEvent = Started | StepsComputed | Resumed | ReadTest | Scored | Failed | Finished
 
 
 class Prediction(msgspec.Struct, frozen=True):

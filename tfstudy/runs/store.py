@@ -28,23 +28,9 @@ from tfstudy.config.schema import RunConfig, to_yaml
 from tfstudy.config.trees import flat_yaml, flatten, yaml_sections
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.runs import files
-from tfstudy.runs.files import RUN, BrokenError, digest_of, sealed, unsealed, utc_now, write_atomically
+from tfstudy.runs.files import RUN, BrokenError, digest_of, read_bytes, sealed, unsealed, write_atomically
 from tfstudy.runs.identity import Identity, run_hash, settings_of
-from tfstudy.runs.schema import (
-    FORMAT,
-    MEASUREMENTS,
-    OLD_FORMAT,
-    AnyEvent,
-    Environment,
-    Failed,
-    Finished,
-    Measurement,
-    Prediction,
-    ReadTest,
-    Result,
-    Started,
-)
-from tfstudy.runs.studyfile import check_writable, exists, names_in, packed_in, read_bytes, read_file, study_zips
+from tfstudy.runs.schema import FORMAT, MEASUREMENTS, OLD_FORMAT, Environment, Event, Measurement, Prediction, Result
 
 CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
@@ -59,7 +45,7 @@ MAX_MEASUREMENT = 1 << 24  # bytes
 METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?))", re.ASCII)
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a RecursionError: too deeply nested
 RESULTS = msgspec.json.Decoder(Result)
-EVENT = msgspec.json.Decoder(AnyEvent)
+EVENT = msgspec.json.Decoder(Event)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
 ENVIRONMENTS = msgspec.json.Decoder(list[Environment])
 SEALS = {FORMAT: files.SEAL, OLD_FORMAT: (b'"digest": "', b'"\n}')}  # around the digest at the end of a result
@@ -71,30 +57,30 @@ class Run(NamedTuple):
 
     path: Path
     config: bytes = b""  # the text of config.yaml; empty if there is none
-    events: tuple[AnyEvent, ...] = ()  # first to last
+    events: tuple[Event, ...] = ()  # first to last
     result: Result | None = None  # of a finished run, or one that diverged
     broken: BrokenError | None = None  # why it can't be believed
 
     @property
     def environments(self) -> list[Environment]:
         """The environment of each process that worked on it, first to last."""
-        return [event.environment for event in self.events if isinstance(event, Started)]
+        return [one.environment for one in self.events if one.environment]
 
     @property
     def test_reads(self) -> dict[str, int]:
         """How often each test set was evaluated with its weights."""
-        return dict(sorted(Counter(event.split for event in self.events if isinstance(event, ReadTest)).items()))
+        return dict(sorted(Counter(one.split for one in self.events if one.event == "test read").items()))
 
     @property
-    def last_start(self) -> Started | None:
+    def last_start(self) -> Event | None:
         """What the last process that worked on it recorded when it started."""
-        return next((event for event in reversed(self.events) if isinstance(event, Started)), None)
+        return next((one for one in reversed(self.events) if one.environment), None)
 
     @property
-    def failure(self) -> Failed | None:
+    def failure(self) -> Event | None:
         """Why it was given up; None if it was not, or if a process has started to work on it since."""
-        ends = [event for event in self.events if isinstance(event, Started | Failed)]
-        return ends[-1] if ends and isinstance(ends[-1], Failed) and not self.result else None
+        ends = [one for one in self.events if one.event in ("started", "failed")]
+        return ends[-1] if ends and ends[-1].event == "failed" and not self.result else None
 
 
 def open_run(path: Path) -> Run:
@@ -108,7 +94,8 @@ def open_run(path: Path) -> Run:
             raise BrokenError(path / CONFIG, f"it belongs to another run ({quoted(owner, 8, '')})")
         if not content and not has_result(path):
             return Run(path, config, _read_events(path))
-        result = _decode_result(path / RESULT, content)
+        result: Result = _decoded(RESULTS, content, path / RESULT)
+        unsealed(content, path / RESULT, SEALS[result.format])
         if name and (int(name["seed"]) != result.seed or not result.run.startswith(name["hash"])):
             raise BrokenError(path / RESULT, f"it belongs to another run (s{result.seed}-{quoted(result.run, 8, '')})")
         if owner and owner != result.run:
@@ -117,9 +104,10 @@ def open_run(path: Path) -> Run:
             return Run(path, config, _old_events(path, config, result), result)
         for file in DIGESTED:
             known = read_bytes(path / file)[: result.events_size if file == EVENTS else None]
-            if digest_of(known) != result.files.get(file, digest_of(b"")):
-                reason = "it is not the file of the result" if known else "it is missing or empty"
-                raise BrokenError(path / file, reason)
+            if digest_of(known) != result.files.get(file, "" if file in (CONFIG, EVENTS) else digest_of(b"")):
+                raise BrokenError(
+                    path / file, "it is not the file of the result" if known else "it is missing or empty"
+                )
         return Run(path, config, _read_events(path), result)
     except BrokenError as error:
         return Run(path, broken=error)
@@ -127,35 +115,25 @@ def open_run(path: Path) -> Run:
         return Run(path, broken=BrokenError(path, str(error.strerror)))
 
 
-def _decode_result(file: Path, content: bytes) -> Result:
+def _decoded(decoder: msgspec.json.Decoder[Any], content: bytes, file: Path) -> Any:
     try:
-        result = RESULTS.decode(content)
+        return decoder.decode(content)
     except UNREADABLE as error:
         raise BrokenError(file, str(error)) from None
-    unsealed(content, file, SEALS[result.format])
-    if result.format == FORMAT and (missing := {CONFIG, EVENTS} - result.files.keys()):
-        raise BrokenError(file, f"it has no digest of {', '.join(sorted(missing))}")
-    return result
 
 
-def _read_events(path: Path) -> tuple[AnyEvent, ...]:
+def _read_events(path: Path) -> tuple[Event, ...]:
     """The events of a run. An incomplete last line, which a kill may leave, is dropped."""
-    lines = read_bytes(path / EVENTS).split(b"\n")[:-1]
-    try:
-        return tuple(EVENT.decode(unsealed(line + b"\n", path / EVENTS)) for line in lines)
-    except UNREADABLE as error:
-        raise BrokenError(path / EVENTS, str(error)) from None
+    lines, file = read_bytes(path / EVENTS).split(b"\n")[:-1], path / EVENTS
+    return tuple(_decoded(EVENT, unsealed(line + b"\n", file), file) for line in lines)
 
 
-def _old_events(path: Path, config: bytes, result: Result) -> tuple[AnyEvent, ...]:
+def _old_events(path: Path, config: bytes, result: Result) -> tuple[Event, ...]:
     """The events of a record of the older format; `BrokenError` if its files are not those of the result."""
-    file = path / "env.json"
-    try:
-        environments = ENVIRONMENTS.decode(read_bytes(file) or b"[]")
-        rows = read_bytes(file := path / "test_reads.csv").decode().splitlines()
-        reads = [ReadTest(split=split, reason=reason) for split, reason in (row.split(",") for row in rows)]
-    except (ValueError, RecursionError) as error:  # also of a row that does not have a split and a reason
-        raise BrokenError(file, str(error)) from None
+    environments = _decoded(ENVIRONMENTS, read_bytes(path / "env.json") or b"[]", path / "env.json")
+    rows = read_bytes(path / "test_reads.csv").decode(errors="replace").splitlines()
+    pairs = (row.partition(",") for row in rows)
+    reads = [Event(event="test read", split=split, reason=reason) for split, _, reason in pairs]
     last, values = environments[-1] if environments else Environment(), flat_yaml(config)
     *_, row, end = [b"", *read_bytes(path / METRICS).rsplit(b"\n", 2)]
     if run_hash(last.settings, last.data, last.code_versions) != result.run:
@@ -166,13 +144,13 @@ def _old_events(path: Path, config: bytes, result: Result) -> tuple[AnyEvent, ..
         raise BrokenError(path / METRICS, "it does not end with the last step")
     if any([read.split for read in reads].count(split) < count for split, count in result.test_reads.items()):
         raise BrokenError(path / "test_reads.csv", "it has fewer rows than the result")
-    start = Started(environment=last, preset=result.preset, tuning=result.tuning, time=result.started)
-    return (*(msgspec.structs.replace(start, environment=one) for one in environments), *reads)
+    facts: dict[str, Any] = {"preset": result.preset, "tuning": result.tuning, "time": result.started}
+    return (*(Event(event="started", environment=one, **facts) for one in environments), *reads)
 
 
 def has_result(path: Path) -> bool:
     """Whether there is a result, sound or not."""
-    return os.path.lexists(f"{path}/{RESULT}") or exists(f"{path}/{RESULT}")
+    return os.path.lexists(f"{path}/{RESULT}") or files.exists(f"{path}/{RESULT}")
 
 
 def is_finished(path: Path) -> bool:
@@ -213,28 +191,26 @@ def how_to_continue(run: Run) -> str:
 
 def read_metrics(path: Path) -> list[tuple[int, str, float]]:
     """The rows of a run's `metrics.csv` that are whole: step, metric, value; empty without the file."""
-    sound_run(path)
-    lines = read_bytes(path / METRICS).decode(errors="replace").split("\n")[:-1]  # the last one may be incomplete
-    found = filter(None, map(METRIC_ROW.fullmatch, lines))
-    return [(int(row[1]), row[2], float(row[3])) for row in found]
+    lines = read_bytes(sound_run(path).path / METRICS).decode(errors="replace").split("\n")[:-1]
+    return [(int(row[1]), row[2], float(row[3])) for row in map(METRIC_ROW.fullmatch, lines) if row]
 
 
 def read_predictions(path: Path, split: str) -> list[Prediction]:
-    """A run's predictions of a split, one per example; before the run is finished, those of any attempt.
+    """A run's predictions of a split, one per example; `UserError` if there are none that are those of its result.
 
-    `UserError` if there are none that can be read, if they are not those of the run's result, or if they are too large.
+    Before the run is finished they are those of any attempt.
     """
     result = sound_run(path).result
     scores = result.splits.get(split) if result else None
     try:
-        content = read_file(path / "predictions" / f"{Path(split).name}.jsonl.gz", MAX_PREDICTIONS)
+        content = files.read_file(path / "predictions" / f"{Path(split).name}.jsonl.gz", MAX_PREDICTIONS)
         if result and (scores is None or scores.predictions != digest_of(content)):
             raise BrokenError(path, "they are not those that were scored: the digest in the result is another one")
         if len(lines := gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)) > MAX_PREDICTIONS:
             raise BrokenError(path, f"they unpack to more than {MAX_PREDICTIONS >> 20} MiB")
         return PREDICTIONS.decode_lines(lines)
     except FileNotFoundError as error:
-        reason = "packed without predictions" if packed_in(path) else str(error.strerror)
+        reason = "packed without predictions" if files.packed_in(path) else str(error.strerror)
     except (OSError, EOFError, zlib.error, BrokenError, *UNREADABLE) as error:
         reason = getattr(error, "reason", "") or getattr(error, "strerror", None) or str(error)
     raise UserError(f"{path} has no readable predictions of split '{split}' ({reason})")
@@ -242,7 +218,7 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
 
 def saved_instruments(run: Path) -> list[str]:
     """The names of the instruments whose measurements are saved in a run folder, sorted."""
-    names = (name.removesuffix(".json") for name in names_in(run / INSTRUMENTS) if name.endswith(".json"))
+    names = (name.removesuffix(".json") for name in files.names_in(run / INSTRUMENTS) if name.endswith(".json"))
     return [name for name in names if name.isidentifier() and name.isascii()]
 
 
@@ -261,20 +237,14 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
 
 
 def find_weights(path: Path, result: Result) -> Path:
-    """Return the checkpoint that a run was evaluated with, or else its `weights.safetensors`.
-
-    `UserError` if the run did not finish or has neither; it names the command that trains the run again.
-    """
+    """The checkpoint that a run was evaluated with, or else its `weights.safetensors`; `UserError` without either."""
     if result.status != "finished":
         raise UserError(f"{path} {result.status}, so it has no weights to use")
-    name = one_of("checkpoint", result.checkpoint, CHECKPOINTS, str(path / RESULT))
-    for file in (path / "checkpoints" / f"{name}.ckpt", path / WEIGHTS):
-        if exists(file):
-            return file
-    raise UserError(
-        f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
-        f"`{files.command_again(path, result.smoke)}` trains it again"
-    )
+    checkpoint = f"checkpoints/{one_of('checkpoint', result.checkpoint, CHECKPOINTS, str(path / RESULT))}.ckpt"
+    if file := next((path / name for name in (checkpoint, WEIGHTS) if files.exists(path / name)), None):
+        return file
+    again = files.command_again(path, result.smoke)
+    raise UserError(f"{path} has no weights, neither {checkpoint} nor {WEIGHTS}; `{again}` trains it again")
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
@@ -295,7 +265,7 @@ class RunFolder:
         self.path, self.run = path, run
         self.checkpoints, self.metrics = path / "checkpoints", path / METRICS
 
-    def record(self, *events: AnyEvent) -> None:
+    def record(self, *events: Event) -> None:
         """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
         result = check_addable(self.path)
         add_events(self.path, *events)
@@ -310,7 +280,8 @@ class RunFolder:
         RESULTS.decode(msgspec.json.encode(result))  # refuses nan, which becomes null
         recorded = open_run(self.path).test_reads
         tests = [name for name, scores in result.splits.items() if scores.role == "test" and name not in recorded]
-        add_events(self.path, *(ReadTest(split=name, reason="run") for name in tests), Finished(status=result.status))
+        reads = [Event(event="test read", split=name, reason="run") for name in tests]
+        add_events(self.path, *reads, Event(event="finished", status=result.status))
         self.write_result(msgspec.structs.replace(result, test_reads=open_run(self.path).test_reads))
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
 
@@ -353,8 +324,8 @@ def write_run(path: Path, config: RunConfig, identity: Identity, restart: bool =
     edited, if it is broken or packed, or if a zip file of the study, which may have the run, can't be read.
     """
     if files.has_study(path):
-        study_zips(path.parents[2], strict=True)
-    check_writable(path)
+        files.study_zips(path.parents[2], strict=True)
+    files.check_writable(path)
     with ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -393,34 +364,31 @@ def _check_own(folder: RunFolder, config: RunConfig) -> None:
 
 def check_addable(path: Path) -> Result | None:
     """Return the result of a run; `UserError` if nothing is added to its record, packed or written by older code."""
-    check_writable(path)
-    result = open_run(path).result
-    if result and result.format != FORMAT:
-        raise UserError(
-            f"{path} was recorded by older code, and nothing is added to its record; a restart runs it again"
-        )
+    files.check_writable(path)
+    if (result := open_run(path).result) and result.format != FORMAT:
+        raise UserError(f"{path} was recorded by older code: nothing is added to its record; a restart runs it again")
     return result
 
 
-def add_events(path: Path, *events: AnyEvent) -> None:
+def add_events(path: Path, *events: Event) -> None:
     """Add events to `events.jsonl`, now unless they have a time. An incomplete last line is dropped."""
     whole = read_bytes(path / EVENTS).rfind(b"\n") + 1
     number = os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     with files.naming(path / EVENTS), os.fdopen(number, "wb", buffering=0) as file:
         file.truncate(whole)
         file.seek(whole)
-        file.write(b"".join(sealed(msgspec.structs.replace(one, time=one.time or utc_now())) for one in events))
+        file.write(b"".join(sealed(msgspec.structs.replace(one, time=one.time or files.utc_now())) for one in events))
         os.fsync(file)
 
 
 def save_measurement(run: Path, record: Measurement) -> None:
     """Write a measurement to a run folder, in place of an earlier one of the same instrument."""
-    check_writable(run)
+    files.check_writable(run)
     write_atomically(run / INSTRUMENTS / f"{record.instrument}.json", sealed(record))
 
 
 def write_failure(path: Path, reason: str, attempts: int) -> None:
     """Record why a run was given up."""
-    check_writable(path)
+    files.check_writable(path)
     path.mkdir(parents=True, exist_ok=True)
-    add_events(path, Failed(reason=reason, attempts=attempts))
+    add_events(path, Event(event="failed", reason=reason, attempts=attempts))

@@ -27,8 +27,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import write_atomically
-from tfstudy.runs.studyfile import read_file
+from tfstudy.runs.files import read_file, write_atomically
 
 LAST, PREVIOUS, BEST = "last.ckpt", "previous.ckpt", "best.ckpt"
 STATE_KEY = "checkpoints"  # of the callback that writes them: the entry that names the run
