@@ -13,16 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 import tfstudy
 from tests.commands import tfstudy as command
 from tests.example_records import result, rival, three_architectures, write
-from tests.example_tables import notes, rows
+from tests.example_tables import rows
 from tfstudy.analysis.published import beside
 from tfstudy.errors import UserError
 from tfstudy.report.notes import Note
-from tfstudy.report.render import render
 from tfstudy.report.tables import table
 
 HOSTILE = r"a_b&c%d$e#f{g}h~i^j\k|l"  # a name with every character that LaTeX reads as something else
@@ -128,17 +126,6 @@ def test_names_are_escaped_in_latex(compared):
     assert "architecture & {}[x] & {}*y z" in text.replace(f" & {escaped}", "")
     assert f"difference from {escaped} in points" in text
     assert "% one two % three\n" in text
-
-
-@pytest.mark.parametrize("width", [40, 60, 200])
-def test_no_line_is_wider_than_the_terminal_and_no_result_is_folded_or_left_out(compared, width):
-    found = compared.listing("text", notes=True)
-    lines = render(found.parts, found.notes, "text", width=width).splitlines()
-    assert max(map(cell_len, lines)) <= width
-    for text in ("82.0", "[80.0, 84.0]", "19.8", "[18.4, 21.2]", "50.0", "[20.0, 80.0]", "+62.2"):
-        assert text in " ".join(lines)
-    below = " ".join(line.strip() for line in lines)
-    assert all(note[:30] in below for note in notes(compared))
 
 
 def test_the_command_prints_for_people_on_a_terminal(study):

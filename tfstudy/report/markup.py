@@ -106,24 +106,19 @@ def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table, without a line break at its end; pipes within cells are escaped."""
 
     def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(_without_html(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+        return f"| {' | '.join(markdown_text(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
     return "\n".join([line(heads), "|---" * len(heads) + "|", *map(line, rows)])
 
 
 def markdown_list(lines: Iterable[str]) -> str:
     """Return a list with a bullet for each line."""
-    return "\n".join(f"- {_without_html(line)}" for line in lines)
+    return "\n".join(f"- {markdown_text(line)}" for line in lines)
 
 
-def without_links(text: str) -> str:
-    """Return text of which Markdown makes no link or image, such as one that names another site."""
-    return text.replace("](", r"]\(")
-
-
-def _without_html(text: str) -> str:
-    """Return text in one line, of which Markdown makes no HTML element: `<.001` stays, `<script>` does not."""
-    return TAG.sub("&lt;", " ".join(printable(text).splitlines()))
+def markdown_text(text: str) -> str:
+    """Return text in one line of which Markdown makes no link and no HTML: `<.001` stays, `<script>` does not."""
+    return TAG.sub("&lt;", " ".join(printable(text).splitlines())).replace("](", r"]\(")
 
 
 # LaTeX

@@ -28,7 +28,7 @@ from tfstudy.report.markup import (
     json_text,
     markdown_list,
     markdown_table,
-    without_links,
+    markdown_text,
 )
 from tfstudy.runs.find import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
@@ -110,8 +110,8 @@ def render(
         tables = (_frame(part.frame) for part in parts if isinstance(part, Cells))
         return "\n".join(csv_text(frame.map(lambda text: " ".join(text.split()))) for frame in tables)
     if format == "md":
-        blocks = [_markdown(part) if isinstance(part, Cells) else without_links(str(part)) for part in parts]
-        return "\n\n".join(filter(None, [*blocks, markdown_list(map(without_links, notes))])) + "\n"
+        blocks = [_markdown(part) if isinstance(part, Cells) else markdown_text(str(part)) for part in parts]
+        return "\n\n".join(filter(None, [*blocks, markdown_list(notes)])) + "\n"
     if format == "html":
         blocks = [_html(part) if isinstance(part, Cells) else f"<p>{html.escape(str(part))}</p>\n" for part in parts]
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
@@ -125,9 +125,9 @@ def render(
 
 
 def _markdown(cells: Cells) -> str:
-    texts = cells.texts("**{}**", without_links)
+    texts = cells.texts("**{}**")
     table = markdown_table(list(texts), zip(*texts.values(), strict=True))
-    return f"{without_links(cells.title)}\n\n{table}" if cells.title else table
+    return f"{markdown_text(cells.title)}\n\n{table}" if cells.title else table
 
 
 def _html(cells: Cells) -> str:

@@ -157,10 +157,12 @@ def settings(conditions: pd.DataFrame) -> layout.Plot:
     height = max(0.21, 0.04 + layout.LINE * max(text.count("\n") + 1 for text in texts))
     panels = layout.uneven_panels("Mean of each setting on each test set", [height * len(grid)])
     axes, look = panels.axes[0], {"cmap": "Blues", "annot": True, "annot_kws": {"size": layout.POINTS}}
-    layout.heat_map(axes, grid.set_axis(texts), vmin=0, vmax=100, fmt=".0f", **look)
-    axes.set_xticks(axes.get_xticks(), [*map(str, grid)], rotation=40, ha="right", rotation_mode="anchor")
-    rows = [(name, row.dropna().items()) for name, row in grid.iterrows()]
-    said = [f"{name}: {', '.join(f'{column} {value:.1f}' for column, value in row)}" for name, row in rows]
+    layout.heat_map(axes, grid, vmin=0, vmax=100, fmt=".0f", **look)
+    rows, columns = ([0.5 + at for at in range(count)] for count in grid.shape)  # all are named
+    axes.set_yticks(rows, texts)
+    axes.set_xticks(columns, [*map(str, grid)], rotation=40, ha="right", rotation_mode="anchor")
+    cells = [(name, row.dropna().items()) for name, row in grid.iterrows()]
+    said = [f"{name}: {', '.join(f'{column} {value:.1f}' for column, value in row)}" for name, row in cells]
     notes = [f"{metric}, mean over seeds.", layout.run_caption(shown)]
     return panels.plot("settings", f"Mean {metric} of each setting: {layout.join(said)}.", notes=notes)
 
