@@ -206,7 +206,7 @@ def measured(study, *each, arch="lstm", settings=None):
         ]
         digest = json.loads((run / "result.json").read_text())["run"]
         chart = Chart("line", x="head", y="score")
-        save_measurement(run, Measurement.of(digest, "head_roles", 1, settings or {}, chart, rows))
+        save_measurement(run, Measurement.of(rows, digest, "head_roles", 1, settings or {}, chart))
     return study
 
 

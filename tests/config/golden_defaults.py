@@ -47,20 +47,12 @@ def defaults(section: type[BaseModel], prefix: str) -> dict[str, Any]:
 def violations(golden: Golden, now: Golden) -> list[str]:
     """Return a line for each default that changed although its version was not raised."""
     lines = []
-    for owner in golden.keys() & now.keys():
-        before, after = golden[owner], now[owner]
-        changed = {
-            key: value
-            for key, value in after["defaults"].items()
-            if key in before["defaults"] and json.dumps(before["defaults"][key]) != json.dumps(value)
-        }
-        if after["version"] < before["version"] or (changed and after["version"] == before["version"]):
-            what = "; ".join(f"{key}: {before['defaults'][key]} -> {value}" for key, value in changed.items())
-            lines.append(
-                f"{what or 'the version was lowered'}: changing a default requires raising the version in {owner} "
-                f"above {before['version']}; then run `python -m tests.config.golden_defaults`"
-            )
-    return sorted(lines)
+    for owner in sorted(golden.keys() & now.keys()):
+        (version, before), (new, after) = golden[owner].values(), now[owner].values()
+        changed = [key for key in before.keys() & after.keys() if json.dumps(before[key]) != json.dumps(after[key])]
+        if new < version or (changed and new == version):
+            lines.append(f"{owner}: to change {', '.join(sorted(changed))}, raise its version above {version}")
+    return lines
 
 
 if __name__ == "__main__":

@@ -126,11 +126,6 @@ def test_a_run_records_its_limit_its_peaks_its_kinds_of_errors_and_trivial_syste
     assert "oracle length is decoded greedily, all else by beam search of size 4" in out
 
 
-def test_named_arguments_come_before_settings_and_settings_before_the_preset():
-    config = compose_config("reverse", "lstm", "default", {"seed": 1, "train": {"steps": 7}}, seed=2)
-    assert (config.seed, config.train.steps) == (2, 7)
-
-
 def test_attention_names_subwords_as_people_read_them(root):
     data = {"split": "corpus", "root": root, "subword_vocab_size": 300}
     prepared = prepare(compose_config("translation", "transformer", "default", {"data": data, "model": {"dim": 16}}))

@@ -13,12 +13,10 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions, compose_config
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.prepare import DataShape, check, prepare
-from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
 
 SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
 COPYING = {"copy_output": True, "dim": 16, "hidden": 16}
-OTHERS = [name for name in models.names() if name != "transformer"]
 
 
 @pytest.fixture
@@ -100,16 +98,6 @@ def size(config) -> int:
 
 
 @pytest.mark.usefixtures("additions")
-@pytest.mark.parametrize("arch", [*OTHERS, "bag"])
-def test_without_a_preset_an_architecture_has_the_parameters_of_the_default_transformer(arch):
-    reference = resolve({"task": "reverse", "arch": "transformer"})
-    assert compose_config("reverse", "transformer", "default", {}) == reference
-    assert size(compose_config("reverse", arch, "default", {})) == pytest.approx(size(reference), rel=0.05)
-    [run] = expand({"base": {"task": "reverse", "arch": arch}})
-    assert run.config.model == compose_config("reverse", arch, "default", {}).model
-
-
-@pytest.mark.usefixtures("additions")
 def test_a_width_that_is_given_is_kept_and_so_are_the_others_and_other_settings():
     for width in models.find("mingru").widths:
         given = {"model": {width: 40}}
@@ -120,6 +108,7 @@ def test_a_width_that_is_given_is_kept_and_so_are_the_others_and_other_settings(
     assert (config.model.layers, config.model.dropout) == (2, 0.3)
     reference = size(compose_config("reverse", "transformer", "default", {}))
     assert size(config) == pytest.approx(reference, rel=0.05)
+    assert size(compose_config("reverse", "bag", "default", {})) == pytest.approx(reference, rel=0.05)
 
 
 def test_positions_that_long_data_need_count_and_a_size_that_no_width_gives_is_refused():

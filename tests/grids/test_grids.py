@@ -6,20 +6,11 @@ from hypothesis import strategies as st
 
 from tfstudy.cli.batches import preview_grid
 from tfstudy.config.presets import presets
-from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment import prepare as preparing
 from tfstudy.experiment.prepare import prepare
 from tfstudy.grids.expand import expand, plan
-from tfstudy.grids.spec import (
-    grid_names,
-    load_grid,
-    parse_axes,
-    parse_seeds,
-    read_grid,
-    with_axes,
-    with_tier,
-)
+from tfstudy.grids.spec import grid_names, load_grid, parse_axes, parse_seeds, read_grid, with_axes, with_tier
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.runs.store import run_folder
 from tfstudy.tasks.base import fingerprint
@@ -44,10 +35,8 @@ def test_every_combination_is_a_run_seeds_are_innermost_and_equal_runs_are_one()
 
 
 def test_per_overrides_base_axes_override_per_and_options_replace_an_axis_of_one_architecture():
-    own = {
-        "base": {"train": {"learning_rate": 2e-3, "warmup_steps": 9}},
-        "axes": {"model.attention": ["additive", "none"]},
-    }
+    own = {"base": {"train": {"learning_rate": 2e-3, "warmup_steps": 9}}}
+    own |= {"axes": {"model.attention": ["additive", "none"]}}
     grid = {
         "base": {"task": "sorting", "train": {"learning_rate": 1e-3, "warmup_steps": 7}},
         "axes": {**ARCHS, "train.learning_rate": [5e-3]},
@@ -123,13 +112,9 @@ def test_seeds_range_over_both_ends(first, more):
 SLOW = ["pcfg"]  # whose data are large
 
 
-@pytest.mark.parametrize(
-    "names",
-    [[name for name in grid_names() if name not in SLOW], pytest.param(SLOW, marks=pytest.mark.slow)],
-    ids=["quick", "slow"],
-)
-def test_every_grid_of_the_project_expands_in_all_its_tiers(names, tmp_path):
-    for name in names:
+@pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_grid_of_the_project_expands_in_all_its_tiers(slow, tmp_path):
+    for name in (name for name in grid_names() if (name in SLOW) == slow):
         grid = read_grid(name)
         assert grid["about"], name
         if "data.root=FOLDER" in grid["about"]:  # expanding does not read the files
@@ -228,35 +213,6 @@ def test_settings_that_do_not_fit_model_and_data_are_named_for_all_runs_at_once(
     assert [line.partition(" must")[0] for line in lines] == [*["decode.max_length"] * 2, "model.max_positions"]
     assert lines[2].endswith("at least 601 for decode.max_length=600, but is 512")
     assert built.count("Transformer") == 1
-
-
-# Deletang et al. 2022: table 2, app. A, and experiments/{example,training}.py and models/ of the authors' repository
-DELETANG = {
-    "train.steps": 1_000_000, "train.batch_size": 128, "train.optimizer": "adamw", "train.beta1": 0.9,
-    "train.beta2": 0.999, "train.adam_epsilon": 1e-8, "train.weight_decay": 0, "train.schedule": "constant",
-    "train.warmup_steps": 0, "train.gradient_clip_norm": 1, "train.batching": "one length",
-    "train.learning_rate": "the best of three", "data.train_length": "1-40", "data.test_length": "41-500",
-    "data.repeat_sources": True, "data.redraw": True, "data.curriculum": 0,
-}  # fmt: skip
-DELETANG_NETWORKS = {
-    "lstm": {"model.hidden": 256, "model.layers": 1, "model.attention": "none", "model.bidirectional": False,
-             "model.cell": "lstm", "model.dropout": 0},
-    "transformer": {"model.dim": 64, "model.heads": 8, "model.feedforward": 4 * 64, "model.dropout": 0.1,
-                    "model.norm": "post", "model.norm_type": "layer", "model.activation": "relu",
-                    "model.layout": "its encoder", "model.embedding_init": "truncated normal"},
-}  # fmt: skip
-
-
-def test_the_grid_deletang_2022_has_the_authors_settings_or_names_the_difference():
-    grid = read_grid("deletang-2022")
-    runs = [combination.config for combination in expand(grid)]
-    differing = {"model.positions"}  # of the five schemes, three
-    for config in runs:
-        own = flatten(config.model_dump(mode="json"))
-        differing |= {key for key, value in (DELETANG | DELETANG_NETWORKS[config.arch]).items() if own[key] != value}
-    assert differing == {key for key in grid["differences"] if key.partition(".")[0] in ("data", "model", "train")}
-    assert {run.model.encoder_layers + run.model.decoder_layers for run in runs if run.arch == "transformer"} == {5}
-    assert {run.seed for run in runs} == set(range(10))
 
 
 @pytest.mark.parametrize("name", ["deletang-2022", "dessi-2019"])  # what differs stands in the grid, or in its preset

@@ -32,7 +32,7 @@ def study(tmp_path):
 
 def measured(study, chart=LINE, make=rows, **settings):
     runs = read_finished_runs(study).runs
-    records = [Measurement.of(run.result.run, "entropy", 1, settings, chart, make(run.result.seed)) for run in runs]
+    records = [Measurement.of(make(run.result.seed), run.result.run, "entropy", 1, settings, chart) for run in runs]
     for run, record in zip(runs, records, strict=True):
         save_measurement(run.path, record)
     return by_condition(zip(runs, records, strict=True))
@@ -57,7 +57,7 @@ def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds_and_a_table_has_
 def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(study, tmp_path):
     measured(study, examples=5)
     run = read_finished_runs(study).runs[0]
-    save_measurement(run.path, Measurement.of(run.result.run, "entropy", 1, {"examples": 9}, LINE, rows(0)))
+    save_measurement(run.path, Measurement.of(rows(0), run.result.run, "entropy", 1, {"examples": 9}, LINE))
     broken = read_finished_runs(study).runs[-1].path / "instruments" / "entropy.json"
     broken.write_text("{")
     found, notes = saved_measurements(read_finished_runs(study).runs)

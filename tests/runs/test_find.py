@@ -106,9 +106,7 @@ def test_a_study_is_found_by_its_name_or_path_but_not_a_folder_within_it(tmp_pat
 
 
 def test_archived_runs_are_not_listed():
-    run = started("study/scan-simple/lstm/s0-abc12345")
-    assert run.rename(archive_name(run)).name == "s0-abc12345.old-1"
-    assert list(find_runs(RESULTS)) == []
-    run = started("study/scan-simple/lstm/s0-abc12345")
-    assert list(find_runs(RESULTS)) == [run]
-    assert archive_name(run).name == "s0-abc12345.old-2"
+    for number in (1, 2):
+        run = started("study/scan-simple/lstm/s0-abc12345")
+        assert list(find_runs(RESULTS)) == [run]
+        assert run.rename(archive_name(run)).name == f"s0-abc12345.old-{number}"

@@ -17,7 +17,7 @@ ROWS = [{"head": head, "length": 4, "entropy": 0.1 * head, "kind": "cross"} for 
 
 
 def record(rows=ROWS, name="entropy", chart=CHART, **settings):
-    return Measurement.of(RUN, name, 1, settings, chart, rows)
+    return Measurement.of(rows, RUN, name, 1, settings, chart)
 
 
 @pytest.fixture

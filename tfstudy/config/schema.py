@@ -2,7 +2,6 @@
 
 import json
 import textwrap
-from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import yaml
@@ -130,27 +129,23 @@ def to_yaml(config: RunConfig) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def annotated(config: RunConfig) -> str:
+def annotated(section: BaseModel, indent: str = "") -> str:
     """Return the same in 80 columns, each key below a comment on its type, range and meaning.
 
     The comment on a value other than the default says what it was changed from.
     """
-    return "".join(_annotated(config, ""))
-
-
-def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
+    text = ""
     for name, field in type(section).model_fields.items():
         value, comment, margin = getattr(section, name), str(field.description), f"{indent}# "
-        nested = isinstance(value, BaseModel)
-        if not nested:
+        shown = annotated(value, indent + "  ") if isinstance(value, BaseModel) else ""
+        if not shown:
             limits = "".join(f" {sign} {getattr(m, k)}" for m in field.metadata for k, sign in BOUNDS if hasattr(m, k))
             default = field.is_required() or value == field.default
             changed = "" if default else f", changed from {json.dumps(field.default)}"
             comment = f"{_type_name(field.annotation)}{limits}{changed}: {comment}"
-        yield textwrap.fill(comment, WIDTH, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
-        yield f"\n{indent}{name}:" + ("\n" if nested else f" {json.dumps(value)}\n")
-        if nested:
-            yield from _annotated(value, indent + "  ")
+        text += textwrap.fill(comment, WIDTH, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+        text += f"\n{indent}{name}:" + (f"\n{shown}" if shown else f" {json.dumps(value)}\n")
+    return text
 
 
 def _type_name(annotation: Any) -> str:

@@ -11,13 +11,8 @@ from tfstudy.runs.schema import Environment
 
 def declared_versions(task: str, arch: str) -> dict[str, int]:
     """Return the versions that the code declares for a task and an architecture; `UserError` if unknown."""
-    task_version, model_version = _named_versions(task, arch)
-    return {
-        "task": task_version,
-        "model": model_version,
-        "training": training.VERSION,
-        "evaluation": evaluation.VERSION,
-    }
+    own = dict(zip(("task", "model"), _named_versions(task, arch), strict=True))
+    return own | {"training": training.VERSION, "evaluation": evaluation.VERSION}
 
 
 @cache  # a table asks for each of its runs

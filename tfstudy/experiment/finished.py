@@ -185,8 +185,8 @@ class FinishedRun:
         if test:
             with write_run(self.path, subject.config, self.prepared.identity) as folder:
                 folder.record(Event(event="test read", split=test, reason=f"measure {instrument}"))
-        values = config.model_dump()
-        record = Measurement.of(self.result.run, instrument, cls.version, values, cls.chart, rows, examples)
+        facts = self.result.run, instrument, cls.version, config.model_dump(), cls.chart
+        record = Measurement.of(rows, *facts, examples=examples)
         if save:
             save_measurement(self.path, record)
         return record

@@ -55,4 +55,4 @@ def listener(name: str, config: RunConfig) -> Listener:
 def measurement(found: Listener, run: str) -> Measurement:
     """Return the rows of a listener as the record of the run with this hash."""
     cls = instruments.find(found.instrument)
-    return Measurement.of(run, found.instrument, cls.version, cls.Config().model_dump(), cls.chart, found.rows)
+    return Measurement.of(found.rows, run, found.instrument, cls.version, cls.Config().model_dump(), cls.chart)

@@ -14,7 +14,7 @@ instruments/*.json        a `Measurement` each (`tfstudy measure --save`)
 measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypedDict
 
@@ -317,21 +317,22 @@ class Measurement(msgspec.Struct, frozen=True):
     @classmethod
     def of(
         cls,
+        rows: Sequence[Row],
         run: str,
         instrument: str,
         version: int,
-        settings: Mapping[str, Any],
+        settings: Any,
         chart: Chart,
-        rows: Sequence[Row],
         examples: int = 0,
     ) -> "Measurement":
-        """Return the measurement with these rows, rounded; `UserError` if it can't be saved."""
+        """The measurement with these rows, rounded; `UserError` if it can't be saved."""
         columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else ())}
         for cells in columns.values():
             cells[:] = [float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell for cell in cells]
         try:
-            record = cls(run, instrument, version, dict(settings), chart, columns, examples)
-            return MEASUREMENTS.decode(msgspec.json.encode(record))
+            return MEASUREMENTS.decode(
+                msgspec.json.encode(cls(run, instrument, version, settings, chart, columns, examples))
+            )
         except ValueError as error:  # such as for nan, which is encoded as null
             raise UserError(f"the measurement {instrument} can't be used: {error}") from None
 
