@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfstudy.config.trees import flat_yaml, flatten
 from tfstudy.errors import UserError, one_of, some
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
-from tfstudy.runs.files import packed_runs
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
 from tfstudy.runs.schema import Result, Slice, SplitScores
 from tfstudy.runs.store import Run, open_run
@@ -91,7 +90,7 @@ class Study(NamedTuple):
 
 def read_study(root: Path) -> Study:
     """Return every trusted run under `root`, ordered by folder; `UserError` if there is no such folder."""
-    if not root.is_dir() and not packed_runs(root):
+    if not root.is_dir():
         raise UserError(f"no study {root}; `tfstudy status` lists the studies")
     left_out: list[LeftOut] = []
     by_seed: dict[tuple[str, int], list[RunRecord]] = {}

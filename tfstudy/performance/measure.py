@@ -80,12 +80,6 @@ class Workload:
             self.optimizer.step()
             return []
 
-    def lasting_bytes(self) -> int:
-        """Return the bytes of parameters and buffers, and in training of the states of the optimiser."""
-        states = self.optimizer.state.values() if self.setting.work == "training" else ()
-        state = [value for one in states for value in one.values() if isinstance(value, Tensor)]
-        return size_of([*self.model.parameters(), *self.model.buffers(), *state])
-
 
 def explicit_attention(model: Model) -> ExitStack:
     """Within this context, attention of a model is computed without the fused kernel, as its weights are hooked."""
@@ -179,7 +173,9 @@ def prepare(one: Workload, request: Request, machine: Machine) -> tuple[Record, 
     if "memory" in request.measures:
         one.optimizer.zero_grad(set_to_none=True)
         step = peak_bytes(one, one.source.device)
-        memory = step + one.lasting_bytes()
+        states = one.optimizer.state.values() if work == "training" else ()
+        state = [value for own in states for value in own.values() if isinstance(value, Tensor)]
+        memory = step + size_of([*one.model.parameters(), *one.model.buffers(), *state])
     if "flops" in request.measures:
         flops = count(one, one.model)
         if variant == "checkpointing":  # the counter doesn't always know to which module a second computation belongs

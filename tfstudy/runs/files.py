@@ -198,13 +198,10 @@ def has_study(path: Path) -> bool:
 
 def command_again(path: Path, smoke: bool = False, *more: str) -> str:
     """The command that runs a run again, in the same study, with more words."""
-    words = ["run", "--config", str(path / "config.yaml")]
-    if has_study(path):
-        study, results = path.parents[2], path.parents[3]
-        if smoke:  # a smoke run finds its own folder
-            results = results.with_name(results.name.removesuffix(SMOKE) or SMOKE)
-        words += [*results_words(results), "--study", study.name]
-    return command(*words, *more, "--restart")
+    study, results = (path.parents[2], path.parents[3]) if has_study(path) else (Path(), RESULTS)
+    place = [] if smoke else results_words(results)  # a smoke run finds its own folder
+    place += ["--study", study.name] if study.name else []
+    return command("run", "--config", path / "config.yaml", *place, *more, "--restart")
 
 
 def resume_study_command(study: Path) -> str:
@@ -343,14 +340,10 @@ def names_in(folder: Path) -> list[str]:
     return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
-def packed_runs(folder: Path) -> list[Path]:
-    """The packed runs of a study, or of a folder within it, without those that have a folder."""
-    runs: dict[Path, None] = {}
-    for study in (folder, *folder.parents[:DEPTH]):
-        start = "" if study == folder else f"{folder.relative_to(study)}/"
-        for one in study_zips(study):
-            runs |= dict.fromkeys(study / name for name in one if f"{name}/".startswith(start))
-    return [run for run in runs if ARCHIVED not in run.name and not os.path.isdir(run)]
+def packed_runs(study: Path) -> set[Path]:
+    """The packed runs of a study, without those that have a folder."""
+    runs = {study / name for one in study_zips(study) for name in one}
+    return {run for run in runs if ARCHIVED not in run.name and not os.path.isdir(run)}
 
 
 def read_file(path: str | Path, limit: int = 1 << 30) -> bytes:

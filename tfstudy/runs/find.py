@@ -40,10 +40,7 @@ FORMS = (
 def check_results_folder(root: Path) -> None:
     """Raise `UserError` if there is no such folder of results."""
     if not root.is_dir():
-        raise UserError(
-            f"there is no folder of results at {quoted(root)}; choose another one, or train a model first "
-            "(`tfstudy run TASK`); the trained models of the study `first` come with the source code of tfstudy"
-        )
+        raise UserError(f"there is no folder of results at {quoted(root)}; choose another, or train a model first")
 
 
 def studies(root: Path) -> list[str]:
@@ -54,8 +51,7 @@ def studies(root: Path) -> list[str]:
 
 def find_study(root: Path, name: str) -> Path:
     """The folder of a study, given by its name or its path; `UserError` if there is none."""
-    names = studies(root)
-    if not names:
+    if not (names := studies(root)):
         raise UserError(f"no studies in {root}; choose another folder of results")
     if any(exists(folder / "config.yaml") for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `{command('result', name)}` shows what it measured")
@@ -103,17 +99,16 @@ def find_runs(root: Path) -> Iterator[Path]:
     A packed run has the path that its folder had. A link directly in `root`, as to a study, is followed; links further
     inside are not.
     """
-    found = set(packed_runs(root))
+    found = set[Path]()
     for top in (root, *(root / name for name in studies(root) if (root / name).is_symlink())):
         for folder, names, files in os.walk(top):
             path = Path(folder)
             if ARCHIVED not in path.name and not STARTED.isdisjoint([*names, *files]):
                 found.add(path)
-            if RUN.fullmatch(path.name):
-                names.clear()
-            elif any(map(ZIP_NAME.fullmatch, files)):
-                found.update(packed_runs(path))
-            names[:] = [name for name in names if not name.startswith(".") and name not in NO_STUDIES]
+            if any(map(ZIP_NAME.fullmatch, files)):
+                found |= packed_runs(path)
+            inside = () if RUN.fullmatch(path.name) else names
+            names[:] = [name for name in inside if not name.startswith(".") and name not in NO_STUDIES]
     return iter(sorted(found, key=lambda path: path.parts))
 
 
@@ -208,21 +203,20 @@ def run_status(run: store.Run) -> RunStatus | None:
         step = store.read_metrics(run.path)[-1][0]
     status = RunStatus(run.path, INTERRUPTED, step=step, steps=steps if isinstance(steps, int) else 0)
     if is_locked(run.path):
-        return status._replace(state=RUNNING, seconds_left=seconds_left(status, run))
+        return status._replace(state=RUNNING, seconds_left=_seconds_left(status, run))
     if failure := run.broken or run.failure:
         return status._replace(state=FAILED, reason=str(failure))
     return status if run.config else None
 
 
-def seconds_left(status: RunStatus, run: store.Run) -> float | None:
+def _seconds_left(status: RunStatus, run: store.Run) -> float | None:
     """Seconds until training ends, at the speed at which the process has written metrics; None before it has."""
-    start = next((one for one in reversed(run.events) if one.event in ("started", "resumed")), None)
-    with suppress(OSError, ValueError):
-        if start and status.step > start.step:
-            written = (status.path / store.METRICS).stat().st_mtime
-            took = written - datetime.fromisoformat(start.time).timestamp()
-            left = (status.steps - status.step) * took / (status.step - start.step)
-            return max(0.0, left - (time.time() - written))
+    with suppress(OSError, ValueError, StopIteration, ZeroDivisionError):
+        start = next(one for one in reversed(run.events) if one.event in ("started", "resumed"))
+        written = (status.path / store.METRICS).stat().st_mtime
+        took = written - datetime.fromisoformat(start.time).timestamp()
+        left = (status.steps - status.step) * took / (status.step - start.step)
+        return max(0.0, left - (time.time() - written)) if status.step > start.step else None
     return None
 
 

@@ -184,9 +184,10 @@ def how_to_continue(run: Run) -> str:
     """What a message says of an unfinished run: that it is running, or which command resumes it."""
     if files.is_locked(run.path):
         return "it is still running (`tfstudy status` shows its progress)"
+    if run.last_start and run.last_start.tuning:
+        return "the `tfstudy tune` command of its search resumes it"
     again = f"`{files.resume_study_command(run.path.parents[2])}`" if files.has_study(run.path) else "its own command"
-    tuning = run.last_start and run.last_start.tuning
-    return f"{'the `tfstudy tune` command of its search' if tuning else again} resumes it"
+    return f"{again} resumes it"
 
 
 def read_metrics(path: Path) -> list[tuple[int, str, float]]:
