@@ -17,9 +17,9 @@ from tfstudy.runs.find import find_run, read_plan, run_status, study_runs
 from tfstudy.runs.store import open_run, write_failure
 
 
-def status(name: str = "") -> list[str]:
+def status(name: str) -> list[str]:
     """The lines of a study."""
-    return text_of(listing(Path("results"), name)).splitlines()
+    return text_of(listing(Path("results"), Path("results") / name)).splitlines()
 
 
 def test_a_result_comes_before_a_lock_and_a_lock_before_a_failure():

@@ -97,7 +97,7 @@ def list_(
 ) -> None:
     """List tasks, presets, grids, runs and more."""
     from tfstudy.report.lists import LISTS, listing
-    from tfstudy.runs.find import find_study
+    from tfstudy.runs.find import study_folder
 
     format_ = listing_format(format_)
     if what:
@@ -105,7 +105,7 @@ def list_(
     place: Any = of
     if what == "runs":
         root = opt.existing_results(results)
-        place = find_study(root, of) if of else root
+        place = study_folder(of, root) if of else root
     print_listing(listing(what, place), format_)
 
 

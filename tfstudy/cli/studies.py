@@ -19,10 +19,11 @@ def status(
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import progress
-    from tfstudy.runs.find import find_study
+    from tfstudy.runs.find import study_folder
 
     format_ = listing_format(format_)
-    print_listing(progress.status(results, find_study(results, study).name if study else ""), format_)
+    folder = study_folder(study, results, several=True)
+    print_listing(progress.status(results, folder if folder != results else None), format_)
 
 
 @app.command()

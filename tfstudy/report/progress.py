@@ -28,22 +28,22 @@ SHOWN = 40  # running and failed runs that have a line of their own, at most
 Runs = Sequence[find.RunStatus]
 
 
-def status(root: Path, name: str = "") -> Listing:
+def status(root: Path, study: Path | None = None) -> Listing:
     """Return the number of runs in each state of all studies, or of one with its runs.
 
     Of a study the table has a row for each experiment and architecture. The running and failed runs are listed, and
-    what is left to do. `UserError` for an unknown name, or without runs for a damaged zip file of runs.
+    what is left to do. `UserError` without runs for a damaged zip file of runs.
     """
-    folders = [find.find_study(root, name)] if name else [root / study for study in find.studies(root)]
-    found = {folder: runs for folder in folders if (runs := find.study_runs(folder)) or name}
+    folders = [study] if study else [root / name for name in find.studies(root)]
+    found = {folder: runs for folder in folders if (runs := find.study_runs(folder)) or study}
     for folder in () if any(found.values()) else folders:
         study_zips(folder, strict=True)
-    values = [_values(folder, runs, bool(name)) for folder, runs in found.items()]
+    values = [_values(folder, runs, bool(study)) for folder, runs in found.items()]
     if not any(found.values()):
-        return Listing([f"{name}: no runs" if name else f"no studies in {root}"], (), values)
-    if not name:
+        return Listing([f"{study.name}: no runs" if study else f"no studies in {root}"], (), values)
+    if not study:
         return Listing([_counts(["study"], {(folder.name,): runs for folder, runs in found.items()})], (), values)
-    [(study, runs)] = found.items()
+    [runs] = found.values()
     groups = {key: list(own) for key, own in groupby(sorted(runs, key=_group), _group)} | {("all", ""): runs}
     table = _counts([study.name, "architecture"], groups)
     return Listing([table, *_listed(runs), "", *summary(study, runs)], (), values)
