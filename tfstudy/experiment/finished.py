@@ -23,24 +23,11 @@ from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given
 from tfstudy.instruments.hooks import logits_of, record_states
 from tfstudy.models.base import Model
 from tfstudy.plugins import command
+from tfstudy.runs import store
 from tfstudy.runs.files import check_writable, read_bytes
 from tfstudy.runs.find import find_run
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import DecodingSettings, Event, Measurement, Prediction, Result
-from tfstudy.runs.store import (
-    TASK_FILES,
-    WEIGHTS,
-    check_addable,
-    find_weights,
-    open_run,
-    read_config,
-    read_measurement,
-    read_predictions,
-    read_result,
-    save_measurement,
-    saved_instruments,
-    write_run,
-)
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 Measured = tuple[Path, Result, Measurement]
@@ -171,8 +158,8 @@ class FinishedRun:
         self._needs_data()
         cls = instruments.find(instrument)
         if cls.during_training:
-            check_measured([instrument], saved_instruments(self.path), self.path, self.result.smoke)
-            return read_measurement(self.path, instrument)
+            check_measured([instrument], store.saved_instruments(self.path), self.path, self.result.smoke)
+            return store.read_measurement(self.path, instrument)
         config, subject = resolve_section(cls.Config, settings), self.subject
         examples, test = 0, ""
         if isinstance(config, ExampleSettings):
@@ -180,15 +167,15 @@ class FinishedRun:
             examples = len(chosen_examples(subject, config))
             test = config.split if config.split in subject.task.splits().tests else ""
         if test:
-            check_addable(self.path)
+            store.check_addable(self.path)
         rows = cls(config).measure(subject)
         if test:
-            with write_run(self.path, subject.config, self.prepared.identity) as folder:
+            with store.write_run(self.path, subject.config, self.prepared.identity) as folder:
                 folder.record(Event(event="test read", split=test, reason=f"measure {instrument}"))
         facts = self.result.run, instrument, cls.version, config.model_dump(), cls.chart
         record = Measurement.of(rows, *facts, examples=examples)
         if save:
-            save_measurement(self.path, record)
+            store.save_measurement(self.path, record)
         return record
 
     def predictions(self, split: str = "test") -> list[Prediction]:
@@ -197,7 +184,7 @@ class FinishedRun:
         `UserError` if it is no split of `result.splits`, or if its predictions were not kept or can't be read.
         """
         one_of("test set", split, self.result.splits)
-        return read_predictions(self.path, split)
+        return store.read_predictions(self.path, split)
 
     def save_weights(self) -> Path:
         """Write `weights.safetensors` into the run folder, which `tfstudy.load` reads without pickle; return its path.
@@ -205,8 +192,8 @@ class FinishedRun:
         `UserError` if a weight is not finite.
         """
         check_writable(self.path)
-        save_weights(self.model.state_dict(), self.path / WEIGHTS, self.result.run)
-        return self.path / WEIGHTS
+        save_weights(self.model.state_dict(), self.path / store.WEIGHTS, self.result.run)
+        return self.path / store.WEIGHTS
 
     def evaluate(self, splits: Sequence[str] = (), **settings: Any) -> Result:
         """Decode and score splits again and return the result with what was measured on them.
@@ -218,16 +205,16 @@ class FinishedRun:
             **settings: Values of section `decode` other than those of the run, such as `**{"decode.beam_size": 8}`.
         """
         self._needs_data()
-        check_addable(self.path)
+        store.check_addable(self.path)
         prepared = with_decoding(self.prepared, unflatten(settings))
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
-        with write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
+        with store.write_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             scored = score(prepared, device_of(DEFAULTS), names)
             tests = [name for name, one in scored["splits"].items() if one.role == "test"]
             folder.record(*(Event(event="test read", split=name, reason="evaluate") for name in tests))
             scored["decode"] = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
-            return msgspec.structs.replace(self.result, **scored, test_reads=open_run(self.path).test_reads)
+            return msgspec.structs.replace(self.result, **scored, test_reads=store.open_run(self.path).test_reads)
 
 
 @undisturbed()
@@ -253,9 +240,9 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
         ['I_WALK', 'I_JUMP I_JUMP']
     """
     path = find_run(Path(results), str(run))
-    result = read_result(path)
-    weights = find_weights(path, result)
-    config = resolve(read_config(path))
+    result = store.read_result(path)
+    weights = store.find_weights(path, result)
+    config = resolve(store.read_config(path))
     missing = None
     try:
         if not online:
@@ -263,7 +250,7 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
         prepared = prepare(config)
     except UserError as error:  # the data are elsewhere, but predicting needs none
         recorded = Identity(result.run, result.experiment, {}, "", {})
-        contents = {name: read_bytes(path / name) for name in TASK_FILES}
+        contents = {name: read_bytes(path / name) for name in store.TASK_FILES}
         files = {name: content.decode(errors="replace") for name, content in contents.items() if content}
         if not (found := restore(config, files, recorded)):
             raise
@@ -275,7 +262,7 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
             f"{prepared.identity.hash[:8]}, but it is {result.run[:8]} (`{changes}` shows the reasons)"
         )
     model = prepared.model.eval()
-    if weights.name == WEIGHTS:
+    if weights.name == store.WEIGHTS:
         model.load_state_dict(load_weights(weights, model.state_dict(), result.run))
     else:
         model.load_state_dict(model_weights(load_checkpoint(weights, result.run)))
@@ -301,10 +288,10 @@ def measure_runs(
         before = None
         if not (cls.during_training or save):
             with suppress(UserError):
-                before = read_measurement(path, instrument)
+                before = store.read_measurement(path, instrument)
         try:
             if before and (before.version, before.settings) == (cls.version, values):
-                measured.append((path, read_result(path), before))
+                measured.append((path, store.read_result(path), before))
                 read += 1
             else:
                 run = load(path, online=online)

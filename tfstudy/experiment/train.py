@@ -1,10 +1,8 @@
 """The training of one run, from its last checkpoint if there is one, with instruments that listen."""
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
-from tfstudy.config.schema import RunConfig
 from tfstudy.data.module import TaskData
 from tfstudy.experiment.api import RunOptions, check_measured, device_of
 from tfstudy.experiment.prepare import Prepared
@@ -46,7 +44,14 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run)
     step = checkpoint["global_step"] if checkpoint else 0
-    listeners = listeners_of(options.measure, config, checkpoint, folder.path)
+    callbacks = checkpoint["callbacks"] if checkpoint else {}
+    measured = [key.removeprefix(Listener.state_key) for key in callbacks if key.startswith(Listener.state_key)]
+    if checkpoint:
+        check_measured(options.measure, measured, folder.path, config.smoke)
+    listeners = [listener(name, config) for name in dict.fromkeys([*options.measure, *measured])]
+    for one in listeners:
+        if state := callbacks.get(one.state_key):
+            one.load_state_dict(state)
 
     def tell(line: str) -> None:
         report(line)
@@ -81,21 +86,3 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
     prepared.model.load_state_dict(model_weights(weights))
     seconds = round(totals["seconds"], 2)
     return Trained("finished", "", weights["global_step"], totals["tokens"], seconds, totals.get("peak_mib", 0.0))
-
-
-def listeners_of(
-    names: Iterable[str], config: RunConfig, checkpoint: Mapping[str, Any] | None, path: Path
-) -> list[Listener]:
-    """Return the listeners of the run at `path`, with their rows so far: those named, and those of its checkpoint.
-
-    `UserError` if the steps up to the checkpoint were trained without one of them.
-    """
-    callbacks = checkpoint["callbacks"] if checkpoint else {}
-    measured = [key.removeprefix(Listener.state_key) for key in callbacks if key.startswith(Listener.state_key)]
-    if checkpoint:
-        check_measured(names, measured, path, config.smoke)
-    found = [listener(name, config) for name in dict.fromkeys([*names, *measured])]
-    for one in found:
-        if state := callbacks.get(one.state_key):
-            one.load_state_dict(state)
-    return found
