@@ -2,15 +2,12 @@
 
 import json
 
-from tests.committed import ROOT
 from tests.config.golden_defaults import PATH, current, violations
 from tfstudy import models, tasks
 from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge, short_key
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.find import find_runs
-from tfstudy.runs.store import read_config
 
 PRESETS = [(task, arch, name) for task in tasks.names() for name, archs in presets(task).items() for arch in archs]
 
@@ -40,17 +37,6 @@ def test_networks_of_a_preset_have_equal_parameters_within_five_per_cent():
             run = resolve({"task": task, "arch": arch, **preset(task, arch, name)})
             counts[arch] = parameter_count(models.find(arch)(run.model, *vocabularies))
         assert max(counts.values()) <= 1.05 * min(counts.values()), counts
-
-
-def resolved(name, split="addprim_jump"):
-    [arch] = presets("scan")[name]
-    return resolve(merge(preset("scan", arch, name), {"task": "scan", "arch": arch, "data": {"split": split}}))
-
-
-def test_the_committed_runs_on_jump_have_the_settings_of_the_preset():
-    runs = list(find_runs(ROOT / "results/dessi-2019"))
-    assert len(runs) == 10
-    assert all(resolve(read_config(path)).model_copy(update={"seed": 0}) == resolved("dessi-2019") for path in runs)
 
 
 GOLDEN = json.loads(PATH.read_text())
