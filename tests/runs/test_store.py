@@ -114,7 +114,7 @@ def test_a_result_is_read_as_it_was_written_and_one_with_an_impossible_number_is
     fields = {"run": "0" * 64, "experiment": "e", "task": "copying", "split": "copy", "arch": "lstm", "seed": 0}
     fields |= {"status": "finished", "smoke": False}
     for wrong in ({"metrics": {"exact_match": float("nan")}}, {"slices": {"length": {"3": {"n": float("inf")}}}}):
-        with pytest.raises(ValueError, match=r"Expected `(float|int)`"):
+        with pytest.raises(ValueError, match=r"Expected `(float|int)`, got `null`"):
             RunFolder(tmp_path, "0" * 64).finish(
                 Result(**fields, splits={"test": SplitScores.create("test", {"n": 2} | wrong)})
             )

@@ -15,6 +15,7 @@ measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypedDict
 
 import msgspec
@@ -42,7 +43,7 @@ def metric_name(metric: str) -> str:
     return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
-class Slice(msgspec.Struct, frozen=True, gc=False):
+class Slice(msgspec.Struct, frozen=True):
     """What a run measured on some examples; metrics are shares of 1."""
 
     n: Count
@@ -53,6 +54,10 @@ class Slice(msgspec.Struct, frozen=True, gc=False):
     def first_metric(self) -> str:
         """The first metric as `exact match 13.1 %`; empty if nothing was measured."""
         return next((f"{metric_name(name)} {100 * share:.1f} %" for name, share in self.metrics.items()), "")
+
+
+SLICES = msgspec.json.Decoder(dict[str, dict[Annotated[str, msgspec.Meta(max_length=200)], Slice]])  # by tag and value
+decoded_slices = lru_cache(maxsize=512)(SLICES.decode)  # plots ask for the same slices many times
 
 
 class ErrorKind(msgspec.Struct, frozen=True):
@@ -72,15 +77,25 @@ class SplitScores(Slice, frozen=True, kw_only=True):
     errors: dict[str, ErrorKind] = {}  # kinds of its predictions, with `correct`; empty in records of older code
     predictions: str = ""  # sha256 of the file of predictions
     mean_over_lengths: dict[str, Share] = {}
-    slices: dict[str, dict[Annotated[str, msgspec.Meta(max_length=200)], Slice]] = {}  # by tag and value
+    encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
+
+    def __post_init__(self) -> None:
+        """Refuse slices that can't be decoded: `msgspec.DecodeError`."""
+        SLICES.decode(self.encoded_slices)
 
     def __repr__(self) -> str:
         return f"SplitScores({self.role}: {self.first_metric} of {self.n:,} examples)"
 
+    @property
+    def slices(self) -> dict[str, dict[str, Slice]]:
+        """Tag and value to what was measured on the examples with this value, decoded on use."""
+        return decoded_slices(bytes(self.encoded_slices))
+
     @classmethod
     def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
         """The scores of an `evaluation.Evaluation.summary`."""
-        return msgspec.convert(summary | {"role": role}, cls)
+        own = {key: value for key, value in summary.items() if key in cls.__struct_fields__}
+        return cls(role=role, encoded_slices=msgspec.Raw(msgspec.json.encode(summary.get("slices", {}))), **own)
 
 
 class AtLength(TypedDict):
