@@ -20,7 +20,7 @@ from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
-UNFINISHED: tuple[str, ...] = ("cogs",)  # some runs of their grids are missing
+UNFINISHED: tuple[str, ...] = ("cogs", "slog")  # some runs of their grids are missing
 PAGES = sorted(RESULTS.glob("*/README.md"))
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 TRANSLATION = ("translation-sizes", "translation-corpora", "translation-corpora-all")  # one learning curve
@@ -34,6 +34,7 @@ FIGURES = (  # file, then the command that draws it
     ("scan-simple/learning.png", "plot", "scan-simple", "--kind", "learning"),
     ("state-tracking/lengths.png", "plot", "state-tracking"),
     ("inflection/exact-match.png", "plot", "inflection"),
+    ("slog/categories.png", "plot", "slog", "--kind", "slices", "--tag", "category"),
     ("cogs/categories.png", "plot", "cogs", "--kind", "slices", "--tag", "category"),
     ("blocks/settings.png", "plot", "blocks", "--kind", "settings"),
     ("positions/settings.png", "plot", "positions", "--kind", "settings"),
