@@ -139,7 +139,8 @@ def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> 
         if len(columns) != width or (names and any(columns.values())):
             missing = next(name for name in columns if name not in names)
             has = f"the columns {quoted(', '.join(names), 200, '')}" if names else f"{width} columns without names"
-            raise UserError(f"{where} has {has}, but data.columns names {quoted(missing)}{nearest(missing, names)}")
+            hint = nearest(missing, names) or "; ':' separates columns in a grid" * (len(columns) == 1)
+            raise UserError(f"{where} has {has}, but data.columns names {quoted(missing)}{hint}")
         names = tuple(columns)
     names = names or tuple(f"column_{number}" for number in range(1, width + 1))
     purposes = {name: columns.get(name) or PURPOSES.get(name, "tag") for name in names}
@@ -150,10 +151,13 @@ def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> 
     found = {kind: [n for n, name in enumerate(names) if purposes[name] == kind] for kind in PURPOSE}
     for kind in ("source", "target"):
         if len(found[kind]) != 1:
-            first, last = (quoted(name, marks="") for name in (names[0], names[-1]))
+            missing_kinds = [one for one in ("source", "target") if not found[one]]
+            new = dict(zip((name for name in names if purposes[name] == "tag"), missing_kinds, strict=False))
+            new = new or {names[0]: "source", names[-1]: "target"}
+            example = ",".join(f"{name}={new[name]}" if name in new else name for name in names)
             raise UserError(
                 f"{where}: {'more than one' if found[kind] else 'no'} {kind} among the columns "
-                f"{quoted(', '.join(names), 200, '')}; say which, such as data.columns={first}=source,{last}=target"
+                f"{quoted(', '.join(names), 200, '')}; say which, such as data.columns={quoted(example, 200, '')}"
             )
     tags = {}
     for number in found["tag"]:

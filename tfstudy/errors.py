@@ -44,6 +44,8 @@ def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str
         return name
     shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
     prefix = f"{where}: " if where else ""
+    if not allowed:
+        raise UserError(f"{prefix}unknown {what} {quoted(name)}; there is none")
     raise UserError(f"{prefix}unknown {what} {quoted(name)}{expected(name, allowed, f'one of: {shown}')}")
 
 

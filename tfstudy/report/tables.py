@@ -296,16 +296,19 @@ def _of_task(rows: Sequence[Condition], baseline: str, format: str) -> list[Cell
 def _lines(rows: Sequence[Condition]) -> tuple[list[str], Lines]:
     """Return the heads of what tells conditions apart, and each condition with its test sets.
 
-    These are the architecture, the preset unless all have the default, and the fewest settings that explain how
-    conditions of the same architecture and preset differ. Conditions with less training data come first.
+    These are the architecture, the preset unless all have the default, and the settings in which conditions of the same
+    architecture and preset differ, of settings that tell the same conditions apart the first. Conditions with less
+    training data come first.
     """
     keys = dict.fromkeys(key for row in rows for key in row.settings if key != OUTDATED)
     own = [{key: row.settings.get(key, row.config.get(key, "")) for key in keys} for row in rows]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row, settings in zip(rows, own, strict=True):
         groups.setdefault((row.arch, row.preset), []).append(settings)
-    varying = {key for members in groups.values() for key in labels.varying(members)}
-    shown = [key for key in keys if key in varying]
+    varying = {key for members in groups.values() for key in labels.varying(members, fewest=False)}
+    texts = {key: [str(settings[key]) for settings in own] for key in reversed(keys) if key in varying}
+    groupings = {tuple(map(column.index, column)): key for key, column in texts.items()}
+    shown = [key for key in keys if key in groupings.values()]
     presets = [f"{row.preset}{f' {OUTDATED}' * bool(row.settings.get(OUTDATED))}" for row in rows]
     with_preset = {*presets} != {DEFAULT}
     heads = [LABELS[0], *[LABELS[1]] * with_preset, *map(short_key, shown)]
