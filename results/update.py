@@ -20,7 +20,7 @@ from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
-UNFINISHED: tuple[str, ...] = ("cogs", "slog")  # some runs of their grids are missing
+UNFINISHED: tuple[str, ...] = ("cogs", "scan-settings", "slog")  # some runs of their grids are missing
 PAGES = sorted(RESULTS.glob("*/README.md"))
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 TRANSLATION = ("translation-sizes", "translation-corpora", "translation-corpora-all")  # one learning curve
@@ -43,6 +43,7 @@ FIGURES = (  # file, then the command that draws it
     ("translation-sizes-synthetic/pairs.png", "plot", "translation-sizes-synthetic", "--kind", "data"),
     ("translation-sizes/pairs.png", "plot", *TRANSLATION, "--kind", "data"),
     ("translation-checkpoints/weights.png", "plot", "translation-checkpoints", *TRANSLATION[:2], "--kind", "data"),
+    ("scan-settings/settings.png", "plot", "scan-settings", "--kind", "settings"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
 )
 TABLE = re.compile(

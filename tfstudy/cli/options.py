@@ -26,14 +26,6 @@ def results_path(text: str | Path) -> Path:
     return path
 
 
-def existing_results(text: str | Path) -> Path:
-    """Return a folder of results that exists."""
-    from tfstudy.runs.find import check_results_folder
-
-    check_results_folder(path := results_path(text))
-    return path
-
-
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder that nothing else uses."""
     from tfstudy.runs.find import NO_STUDIES
@@ -95,7 +87,6 @@ def run_options(accelerator: str, execution: str, logger: str = "", measure: str
 # Results
 
 Results = Annotated[Path, path_option("Folder of all results (results).", parser=results_path)]
-ExistingResults = Annotated[Path, path_option("Folder of all results (results).", parser=existing_results)]
 StudyName = Annotated[str, argument("STUDY", "Study: a folder within the results.")]
 OneStudy = Annotated[
     str, argument("STUDY", "Study: a folder within the results; the folder of results itself for all.")

@@ -104,8 +104,7 @@ def list_(
         one_of("kind of list", what, LISTS)
     place: Any = of
     if what == "runs":
-        root = opt.existing_results(results)
-        place = study_folder(of, root) if of else root
+        place = study_folder(of, results, several=True)
     print_listing(listing(what, place), format_)
 
 

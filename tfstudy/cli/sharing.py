@@ -78,7 +78,7 @@ def pack(
         list[str] | None,
         opt.option(metavar="NAME", help="Leave out predictions or checkpoints, which are then lost; repeatable."),
     ] = None,
-    results: opt.ExistingResults = opt.RESULTS,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Pack the finished runs of a study into one file.
 

@@ -15,7 +15,7 @@ from tfstudy.errors import UserError, one_of
 def status(
     study: opt.StudyName = "",
     format_: opt.Format = "text",
-    results: opt.ExistingResults = opt.RESULTS,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import progress
@@ -37,7 +37,7 @@ def table(
     format_: Annotated[
         str, opt.option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
     ] = "",
-    results: opt.ExistingResults = opt.RESULTS,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Print the results of a study as a table.
 
@@ -71,7 +71,7 @@ def plot(
     kind: Annotated[str, opt.option(metavar="NAME", help="Kind of plot, listed above (split).")] = "split",
     task: Annotated[str, opt.option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
     tag: Annotated[str, opt.option(metavar="TAG", help="With --kind slices: a tag, such as length.")] = "",
-    results: opt.ExistingResults = opt.RESULTS,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Plot the finished runs of one or more studies.
 
@@ -114,7 +114,7 @@ def check(
     study: opt.OneStudy = "",
     tolerance: Annotated[float, opt.option(min=0, metavar="N", help="Allowed drop in percentage points (1).")] = 1.0,
     format_: opt.DocumentFormat = "",
-    results: opt.ExistingResults = opt.RESULTS,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
 
@@ -136,7 +136,7 @@ def report(
     study: opt.OneStudy = "",
     metric: opt.Metric = "",
     baseline: opt.Baseline = "",
-    results: opt.ExistingResults = opt.RESULTS,
+    results: opt.Results = opt.RESULTS,
 ) -> None:
     """Write the report of a study as HTML.
 

@@ -51,6 +51,7 @@ def studies(root: Path) -> list[str]:
 
 def find_study(root: Path, name: str) -> Path:
     """The folder of a study, given by its name or its path; `UserError` if there is none."""
+    check_results_folder(root)
     if not (names := studies(root)):
         raise UserError(f"no studies in {root}; choose another folder of results")
     if any(exists(folder / "config.yaml") for folder in (Path(name), root / name)):
@@ -86,7 +87,7 @@ def study_folder(study: str | Path, results: str | Path, several: bool = False) 
         return root
     if name not in studies(root):
         folder, whole = Path(name).resolve(), root.resolve()
-        if folder == whole:
+        if folder == whole and root.is_dir():
             return root
         if whole not in folder.parents and next(find_runs(Path(name)), None):
             return Path(name)
