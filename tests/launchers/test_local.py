@@ -32,6 +32,17 @@ def test_runs_per_device_must_be_a_number():
             local(ExecutorSettings(text, options=RunOptions(accelerator="cpu")))
 
 
+def test_a_run_has_the_cores_of_its_share_but_no_more_threads_than_omp_num_threads(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
+    monkeypatch.setattr("tfstudy.launchers.local.start_server", lambda: None)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)  # what torch makes of OMP_NUM_THREADS
+    for environment, threads in (({}, 4), ({"OMP_NUM_THREADS": "3"}, 3)):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert local(ExecutorSettings("2", options=RunOptions(accelerator="cpu"))).threads == threads
+
+
 def test_a_killed_run_is_resumed_to_the_same_result(tmp_path):
     supervise(planned(tmp_path / "undisturbed", TWO), Local(["cpu"], 2))
     jobs, found, events = planned(tmp_path / "killed", TWO), [], []

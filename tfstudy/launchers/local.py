@@ -34,7 +34,7 @@ def local(settings: ExecutorSettings) -> "Local":
 
     By default a GPU gets one run, and a CPU as many as it has cores: models of this size gain little from a second
     thread. All runs of a grid have the same number of threads, whatever else is running, so that their sums are rounded
-    alike.
+    alike; OMP_NUM_THREADS is the most, since threads that share a core with other work wait for each other.
     """
     import torch
 
@@ -45,7 +45,8 @@ def local(settings: ExecutorSettings) -> "Local":
         per_device = runs_per_device(settings.per_device, 1)
     else:
         devices, per_device = ["cpu"], runs_per_device(settings.per_device, cores)
-    threads = max(1, cores // (per_device * len(devices)))
+    most = torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else cores
+    threads = max(1, min(most, cores // (per_device * len(devices))))
     return Local(devices, per_device, threads)
 
 
