@@ -60,7 +60,8 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
     execution = Execution(options.execution, lambda how: folder.record(Event(event="steps computed", how=how)), tell)
     rewind_metrics(folder.metrics, checkpoint)
     if checkpoint:
-        tell(f"resuming after step {step} of {config.train.steps}")
+        report(f"resuming after step {step} of {config.train.steps}")
+        folder.log(f"resumed after step {step}")
         folder.record(Event(event="resumed", step=step))
     checkpoints = Checkpoints(folder.checkpoints, folder.run, folder.metrics)
     try:
