@@ -151,10 +151,10 @@ def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> 
     found = {kind: [n for n, name in enumerate(names) if purposes[name] == kind] for kind in PURPOSE}
     for kind in ("source", "target"):
         if len(found[kind]) != 1:
-            missing_kinds = [one for one in ("source", "target") if not found[one]]
-            new = dict(zip((name for name in names if purposes[name] == "tag"), missing_kinds, strict=False))
-            new = new or {names[0]: "source", names[-1]: "target"}
-            example = ",".join(f"{name}={new[name]}" if name in new else name for name in names)
+            lacking = [one for one in ("source", "target") if not found[one]]
+            meant = dict(zip((name for name in names if purposes[name] == "tag"), lacking, strict=False))
+            meant = meant or {names[0]: "source", names[-1]: "target"}
+            example = ",".join(f"{name}={meant[name]}" if name in meant else name for name in names)
             raise UserError(
                 f"{where}: {'more than one' if found[kind] else 'no'} {kind} among the columns "
                 f"{quoted(', '.join(names), 200, '')}; say which, such as data.columns={quoted(example, 200, '')}"
