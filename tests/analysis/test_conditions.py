@@ -1,6 +1,7 @@
 """What varies between runs, and the settings that distinguish conditions with the same names."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,6 +13,8 @@ from tests.example_tables import notes, rows
 from tfstudy.analysis import labels
 from tfstudy.analysis.labels import of_configs as varying_settings
 from tfstudy.analysis.labels import of_runs as varying_runs
+from tfstudy.config.presets import starting_point
+from tfstudy.config.trees import flatten
 from tfstudy.report.tables import table
 from tfstudy.runs.store import open_run
 
@@ -151,3 +154,18 @@ def test_runs_are_compared_within_a_study_and_a_key_that_older_runs_lack_has_its
         set_environments(path, {"settings": {"train": {"steps": steps}}})
         paths.append(path)
     assert varying_runs([open_run(path) for path in paths]) == ["steps=5", "steps=6", ""]
+
+
+def test_widths_that_the_tool_chose_do_not_differ_from_a_preset():
+    """Without a preset the size follows from the reference's; what the user chose is named."""
+    start = flatten(starting_point("copying", "mingru"))
+
+    def differs(label: dict[str, int], **model: int) -> set[str]:
+        changed = {f"model.{key}": value for key, value in model.items()}
+        config = start | {"data.split": "copy"} | changed
+        names = {"task": "copying", "split": "copy", "arch": "mingru", "preset": "default"}
+        return labels.differing(SimpleNamespace(**names, config=config, changed=changed, settings=label))
+
+    assert differs({}, hidden=122) == set()
+    assert differs({}, hidden=122, layers=3) == {"model.layers"}
+    assert differs({"model.hidden": 122}, hidden=122) == {"model.hidden"}

@@ -48,7 +48,7 @@ def test_a_grid_says_before_training_what_is_unequal_between_its_architectures()
         grid = {"base": base, "axes": {"arch": ["lstm", "mingru"]}, **more}
         return list(grid_batch(grid, Path("results/s"), RunOptions(), 1).unequal)
 
-    untuned = "architectures differ in training: learning rate of transformer for mingru, without a preset"
+    untuned = "architectures differ in training: learning rate its own (lstm), that of transformer (mingru)"
     rates = {"arch": ["lstm", "mingru"], "train.learning_rate": [1e-4, 2e-4], "train.batch_size": [8, 16]}
     assert said() == [untuned], "an architecture without a preset gets the size and the training of the others"
     assert said(axes=rates) == []

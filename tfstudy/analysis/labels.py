@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tfstudy import models
 from tfstudy.analysis.frame import DEFAULT, RunRecord
 from tfstudy.config import presets
 from tfstudy.config.trees import flat_yaml, flatten, merge, short_key
@@ -109,14 +110,22 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
 
 
 def differing(condition: Condition) -> set[str]:
-    """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`."""
+    """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`.
+
+    For an architecture without a preset, from those it starts with; widths that no label names were then chosen to
+    reach the reference's size.
+    """
     c = condition
     try:
-        expected = flatten(merge(presets.preset(c.task, c.arch, c.preset), {"data": {"split": c.split}}))
+        start = presets.starting_point(c.task, c.arch, c.preset)
+        widths = () if presets.has_size(start) else models.declared(c.arch, "widths", ("dim",))
     except UserError:  # a preset that is gone
         return set()
+    expected = flatten(merge(start, {"data": {"split": c.split}}))
+    chosen = {f"model.{key}" for key in widths}
     keys = [key for key, value in expected.items() if c.config.get(key) != value]
-    return {key for key in (*keys, *(c.changed.keys() - expected)) if "." in key} - IMPLIED
+    found = {key for key in (*keys, *(c.changed.keys() - expected)) if "." in key}
+    return found - IMPLIED - (chosen - {*c.settings})
 
 
 def distance(condition: Condition) -> tuple[Any, ...]:

@@ -86,3 +86,8 @@ def starting_point(task: str, arch: str, name: str = "default") -> Tree:
         return found
     found = preset(task, REFERENCE)
     return found | {"model": {key: value for key, value in found.get("model", {}).items() if key == "dropout"}}
+
+
+def has_size(settings: Tree) -> bool:
+    """Whether a starting point gives the network's size; else its widths are chosen to reach that of the reference."""
+    return bool(settings.get("model", {}).keys() - {"dropout"})

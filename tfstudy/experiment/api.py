@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import models, tasks
-from tfstudy.config.presets import starting_point
+from tfstudy.config.presets import has_size, starting_point
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
@@ -153,7 +153,7 @@ def compose_config(
         named["seed"] = seed
     settings = starting_point(task, arch, preset)
     config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
-    if set(settings.get("model") or {}) - {"dropout"}:  # a preset with a size of its own
+    if has_size(settings):
         return config
     from tfstudy.experiment.parameter_matching import with_reference_size
 

@@ -87,8 +87,6 @@ def _terms(members: Sequence[Contender]) -> list[str]:
         if len(different := dict.fromkeys(texts.values())) > 1:
             parts = [f"{text} ({_some([arch for arch in texts if texts[arch] == text])})" for text in different]
             found.append(f"{short_key(key)} {', '.join(parts)}")
-    untuned = dict.fromkeys(one.arch for one in members if not one.tuned)
-    return [
-        *found,
-        *([f"learning rate of {REFERENCE} for {_some([*untuned])}, without a preset"] if untuned else []),
-    ]
+    own, borrowed = (dict.fromkeys(one.arch for one in members if one.tuned == tuned) for tuned in (True, False))
+    rates = f"learning rate its own ({_some([*own])}), that of {REFERENCE} ({_some([*borrowed])})"
+    return [*found, *([rates] if own and borrowed else [])]
