@@ -74,7 +74,7 @@ dist: $(STAMP)
 	$(BIN)/python -m pytest -q tests/test_packages.py
 
 bench: $(STAMP)
-	for name in against_plain_lightning trainer_overhead decoding startup error_rates; do \
+	for name in against_plain_lightning decoding startup error_rates; do \
 	  echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # No environment of its own: PyTorch for CUDA is part of the machine. OUT names the folder of the results.

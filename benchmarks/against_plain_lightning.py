@@ -99,7 +99,7 @@ class UsualDropout(nn.Dropout):
 def convolution(layer: GatedConvolution, rows: Sequence[Tensor]) -> Tensor:
     """Compute a layer of the CNN with torch's convolution; rectangles (rows, length + span, channels)."""
     convolved = [nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, layer.dilation) for x in rows]
-    return flat([x.transpose(1, 2) for x in convolved])
+    return nn.functional.glu(flat([x.transpose(1, 2) for x in convolved]), dim=1)
 
 
 def with_usual_layers(module: nn.Module) -> nn.Module:
@@ -108,7 +108,7 @@ def with_usual_layers(module: nn.Module) -> nn.Module:
         usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_layers(child)
         setattr(module, name, usual)
     if isinstance(module, GatedConvolution):
-        module.product = partial(convolution, module)  # type: ignore[method-assign]
+        module.forward = partial(convolution, module)  # type: ignore[method-assign]
     return module
 
 

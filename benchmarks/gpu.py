@@ -190,13 +190,8 @@ def together(counts: Sequence[int]) -> None:
     print("runs at once; examples/s of all; runs per minute; device busy, median percent; memory used, MiB at most")
     for count in counts:
         words = ("--task", "scan", "--arch", "transformer", "--split", "simple", "--seed", f"0-{count - 1}", "--quiet")
-        settings = (
-            f"steps={STEPS}",
-            f"batch_size={BATCH}",
-            f"validation_interval={STEPS}",
-            f"log_interval={min(50, STEPS)}",
-        )
-        sets = [word for setting in settings for word in ("--set", f"train.{setting}")]
+        settings = {"steps": STEPS, "batch_size": BATCH, "validation_interval": STEPS, "log_interval": min(50, STEPS)}
+        sets = [word for key, value in settings.items() for word in ("--set", f"train.{key}={value}")]
         how = ("--accelerator", accelerator(), "--execution", "graphed", "--per-device", str(count))
         with tempfile.TemporaryDirectory(prefix="tfstudy-gpu-") as folder, tempfile.TemporaryFile("w+") as watched:
             last = ("--set", "eval.max_examples=16", "--results", folder)

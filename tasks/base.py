@@ -191,9 +191,8 @@ def fingerprint(task: Task) -> str:
     digest = hashlib.sha256(repr(task.splits()).encode())
     for split in task.splits().all:
         examples = task.examples(split)
-        digest.update(
-            "\n".join([split, *as_lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]).encode()
-        )
+        lines = [split, *as_lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]
+        digest.update("\n".join(lines).encode())
     return digest.hexdigest()
 
 

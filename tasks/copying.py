@@ -24,10 +24,7 @@ from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 class Copying(Generated):
     """Map a random string to its copy or reverse; examples are at the top of this file."""
 
-    schemes: ClassVar = {
-        "copy": "the same string",
-        "reverse": "the string in reverse order",
-    }
+    schemes: ClassVar = {"copy": "the same string", "reverse": "the string in reverse order"}
     steps = 1500
 
     class Config(GeneratedConfig):

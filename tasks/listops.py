@@ -42,9 +42,8 @@ def draw_expression(random: Random, length: int) -> tuple[Tokens, int, int]:
     inside = length - 2  # without the brackets
     count = random.choice([n for n in ARGUMENTS if inside == n or inside >= n + SHORTEST - 1])
     name = random.choice(tuple(OPERATIONS))
-    arguments, values, depths = zip(
-        *(draw_expression(random, size) for size in _sizes(random, inside, count)), strict=True
-    )
+    parts = [draw_expression(random, size) for size in _sizes(random, inside, count)]
+    arguments, values, depths = zip(*parts, strict=True)
     return (name, *chain(*arguments), "]"), OPERATIONS[name](values), 1 + max(depths)
 
 

@@ -158,10 +158,7 @@ class Parentheses(Generated):
         bracket_types: int = Field(2, ge=1, le=4, description="number of bracket types, the k of Dyck-k")
         train_depth: int = Field(6, ge=2, le=100, description="maximum depth in all splits except test_depth")
         test_depth: int = Field(
-            10,
-            ge=0,
-            le=100,
-            description="maximum depth in test_depth, where all strings exceed train_depth; 0: no such",
+            10, ge=0, le=100, description="maximum depth in test_depth, where all strings exceed train_depth; 0: none"
         )
 
     config: Config

@@ -351,13 +351,11 @@ def lines(path: Path) -> Iterator[str]:
                     raise UserError(f"{path}:{number}: the line is longer than {MAX_LINE // 2**20} MiB")
                 if file is not raw and file.tell() > max(UNCHECKED, MAX_EXPANSION * raw.tell()):
                     raise UserError(f"{path} expands to more than {MAX_EXPANSION} times its size: decompress it")
+                code = "utf-8-sig" if number == 1 else "utf-8"
                 try:
-                    decoded = (
-                        line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
-                    )
+                    yield line.removesuffix(b"\n").removesuffix(b"\r").decode(code)
                 except UnicodeDecodeError as error:
                     raise UserError(f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8") from None
-                yield decoded
             if not file.tell():
                 raise UserError(f"{path} is empty")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

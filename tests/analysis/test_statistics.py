@@ -75,12 +75,10 @@ def test_equal_results_have_the_spread_of_rounding():
 
 
 @pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize(
-    ("x", "y", "note"), [([100.0] * 5, [0.0] * 5, "no spread"), ([3.0], [1.0], "1 seed: a test needs at least 2")]
-)
-def test_differences_without_spread_and_single_seeds_have_no_test(x, y, note, paired):
+@pytest.mark.parametrize(("x", "y"), [([100.0] * 5, [0.0] * 5), ([3.0], [1.0])])
+def test_differences_without_spread_and_single_seeds_have_no_test(x, y, paired):
     found = compare(x, y, paired)
-    assert (found.mean, found.note, math.isnan(found.p)) == (x[0] - y[0], note, True)
+    assert (found.mean, math.isnan(found.p)) == (x[0] - y[0], True)
     assert seeds_needed(found.effect, paired) is None
 
 

@@ -16,9 +16,8 @@ import msgspec
 
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import as_frame
-from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import ALPHA, compare, q_values
-from tfstudy.analysis.summary import NAMES, rows_of
+from tfstudy.analysis.summary import NAMES, Condition, rows_of
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BrokenError, read_plain
 

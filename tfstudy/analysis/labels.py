@@ -87,8 +87,6 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
 
     Each is given by one of its runs. What is off by default (0 or empty) is named only where it is on.
     """
-    if len(experiments) == 1:
-        return {hash_: {} for hash_ in experiments}
     changed = [{key: value for key, value in run.changed.items() if key != "data.root"} for run in experiments.values()]
     # in the order of the configs, which have all keys
     order = dict.fromkeys(key for run in experiments.values() for key in run.settings)

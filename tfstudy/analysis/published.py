@@ -139,10 +139,8 @@ def figure_of(id_: str) -> Figure:
 @cache
 def published(task: str, split: str, metric: str, test: str = "") -> list[Figure]:
     """Return the published figures on a split scheme, of one metric, on one test set or all."""
-    of_split = [
-        figure for figure in all_figures() if (figure.task, figure.split, figure.metric) == (task, split, metric)
-    ]
-    return [figure for figure in of_split if test in ("", figure.test)]
+    place = (task, split, metric)
+    return [one for one in all_figures() if (one.task, one.split, one.metric) == place and test in ("", one.test)]
 
 
 # Beside a condition

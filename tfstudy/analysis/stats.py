@@ -45,7 +45,6 @@ class Difference(NamedTuple):
     n: int  # number of pairs, or of all values
     effect: float  # Hedges' g, in standard deviations (of the differences, if paired); nan if they are 0
     method: str  # "paired t", "Welch", "t"
-    note: str = ""  # why there is no test
 
 
 Measured = TypeVar("Measured", Interval, Difference)
@@ -98,23 +97,23 @@ def t_quantile(share: float, degrees: float) -> float:
 # Differences
 
 
-def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0, untested: str = "") -> Difference:
+def compare(first: Values, second: Values, paired: bool, resolution: float = 0.0, tested: bool = True) -> Difference:
     """Return the difference of two means; if paired, the results of the same seeds stand at the same place.
 
-    It is not tested if there is a reason, `untested`, or only one result of either.
+    It is not tested unless `tested`, with only one result of either, or without any spread.
     `resolution` is what one example is worth: results are rounded to it, so that a standard deviation is at least that
     of rounding (resolution / sqrt 12), and equal results have a test too.
     """
     x, y = np.asarray(first, float), np.asarray(second, float)
-    if paired and not untested:
+    if paired and tested:
         return _student(x - y, resolution / math.sqrt(6))._replace(method="paired t")
     n, fewer = len(x) + len(y), min(len(x), len(y))
     mean = float(x.mean() - y.mean()) if fewer else math.nan
-    if untested or fewer < 2:
-        return Difference(mean, math.nan, math.nan, math.nan, n, math.nan, "Welch", untested or _too_few(fewer))
+    if not tested or fewer < 2:
+        return Difference(mean, math.nan, math.nan, math.nan, n, math.nan, "Welch")
     a, b = (max(float(z.var(ddof=1)), resolution**2 / 12) for z in (x, y))
     if not a + b:
-        return Difference(mean, mean, mean, math.nan, n, math.nan, "Welch", "no spread")
+        return Difference(mean, mean, mean, math.nan, n, math.nan, "Welch")
     pooled = math.sqrt((a * (len(x) - 1) + b * (len(y) - 1)) / (n - 2))
     error, degrees = welch(a, len(x), b, len(y))
     half, p = t_quantile((1 + LEVEL) / 2, degrees) * error, float(2 * stdtr(degrees, -abs(mean / error)))
@@ -129,10 +128,10 @@ def against(values: Values, bound: float, resolution: float = 0.0) -> Difference
 def _student(x: NDArray[np.float64], rounding: float) -> Difference:
     n, mean = len(x), float(x.mean()) if len(x) else math.nan
     if n < 2:
-        return Difference(mean, math.nan, math.nan, math.nan, n, math.nan, "t", _too_few(n))
+        return Difference(mean, math.nan, math.nan, math.nan, n, math.nan, "t")
     deviation = max(float(x.std(ddof=1)), rounding)
     if not deviation:
-        return Difference(mean, mean, mean, math.nan, n, math.nan, "t", "no spread")
+        return Difference(mean, mean, mean, math.nan, n, math.nan, "t")
     half = t_quantile((1 + LEVEL) / 2, n - 1) * deviation / math.sqrt(n)
     p = float(2 * stdtr(n - 1, -abs(mean / deviation * math.sqrt(n))))
     return Difference(mean, mean - half, mean + half, p, n, mean / deviation * _hedges(n - 1), "t")
@@ -166,10 +165,6 @@ def score_test(share: float, n: int, bound: float) -> float:
     if not 0 < bound < 1:  # one success, or one failure, excludes such a bound
         return 1.0 if share == bound else 0.0
     return float(2 * ndtr(-abs(share - bound) / math.sqrt(bound * (1 - bound) / n)))
-
-
-def _too_few(n: int) -> str:
-    return f"{n} seed{'s' * (n != 1)}: a test needs at least 2"
 
 
 def _hedges(degrees: int) -> float:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels, stats
 from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, metrics_of
-from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import Difference, Interval
 from tfstudy.errors import one_of
 from tfstudy.runs.schema import Lengths, metric_name
@@ -33,6 +32,7 @@ DIVERGED, OVER_LENGTHS = "diverged", "token_accuracy_over_lengths"  # metrics of
 SHOWN = 0.05  # points: a table shows no smaller difference, so none is called significant
 A_TEST_NEEDS = "a test needs 2 seeds of both conditions, and none that diverged"
 Names = tuple[str, ...]
+Condition = labels.Condition  # a row of `conditions`
 
 
 def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd.DataFrame":
@@ -219,7 +219,7 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     """Compare every two conditions of the same family by their main metric, in their order.
 
     Columns: `first` and `second`, which are labels of the index of `conditions`; `mean` (the difference), its 95 %
-    interval `low`, `high`, `p` (nan if it can't be tested), `n`, `effect`, `method`, `note` (see `Difference`);
+    interval `low`, `high`, `p` (nan if it can't be tested), `n`, `effect`, `method` (see `Difference`);
     `q` (p adjusted for all comparisons), `tested`, `significant` (q below .05, and a difference that a table shows),
     `level` (the p up to which this document decides, for the number of further seeds).
 
@@ -236,9 +236,8 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     for members in families.values():
         for (a, key), (b, other) in combinations(members, 2):
             x, y = [*a.each_seed.values()], [*b.each_seed.values()]
-            lost, paired = len(a.diverged) + len(b.diverged), key == other and len(x) > 1
-            untested = f"{lost} diverged" if lost else ""
-            difference = stats.compare(x, y, paired, max(resolution(a), resolution(b)), untested)
+            whole, paired = not a.diverged and not b.diverged, key == other and len(x) > 1
+            difference = stats.compare(x, y, paired, max(resolution(a), resolution(b)), whole)
             out.append({"first": a.Index, "second": b.Index} | stats.clipped(difference, -100.0)._asdict())
     frame = pd.DataFrame(out, columns=["first", "second", *Difference._fields])
     frame["q"] = stats.q_values(frame["p"].to_numpy(float))

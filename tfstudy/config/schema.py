@@ -51,8 +51,7 @@ class TrainConfig(Section):
     gradient_clip_norm: float = Field(1.0, ge=0, description="maximum norm of the whole gradient (0: no limit)")
     loss_reduction: Literal["mean", "sum"] = Field("mean", description="mean or sum over the target tokens of a batch")
     target_eos: bool = Field(
-        True,
-        description="train on targets that end with EOS; else only metrics at the target's length mean anything",
+        True, description="train on targets that end with EOS; else only metrics at the target's length mean anything"
     )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all target tokens")
     teacher_forcing: float = Field(1.0, ge=0, le=1, description="share of batches without scheduled sampling")

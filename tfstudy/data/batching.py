@@ -51,7 +51,12 @@ class Batches:
             self._examples = torch.randint(len(encoded), (resampled_examples,), generator=generator)
         source, target = encoded.source_lengths[self._examples], encoded.target_lengths[self._examples]
         fairseq = batching == "fairseq"
-        self._key = _sort_key(source, target, batching)
+        self._key = torch.zeros_like(
+            source
+        )  # what rows are sorted by before they are divided; zeros keep them shuffled
+        if batching != "random":
+            first, second = (source, target) if fairseq else (target, source)
+            self._key = first * (int(second.max()) + 1) + second
         self._lengths = torch.maximum(source, target - 1 if fairseq else target)
         self._batch_size, self._even = batch_size, batching == "random" and batch_tokens > 0
         if self._even:
@@ -90,15 +95,6 @@ class Batches:
 
     def _generator(self, purpose: int, number: int = 0) -> torch.Generator:
         return torch.Generator().manual_seed(mix(mix(self._seed, purpose), number))
-
-
-def _sort_key(source: Tensor, target: Tensor, batching: str) -> Tensor:
-    """Return what rows are sorted by before they are divided into batches; all zeros keep them shuffled."""
-    if batching == "length":
-        return target * (int(source.max()) + 1) + source
-    if batching == "fairseq":
-        return source * (int(target.max()) + 1) + target
-    return torch.zeros_like(source)
 
 
 def _ranges(lengths: Sequence[int], batch_size: int, batch_tokens: int, multiple: int) -> Iterator[tuple[int, int]]:

@@ -167,13 +167,7 @@ class Encoded:
         """Return the batch of these rows with their numbers only, for a step that gathers them by itself."""
         return Batch((), float(self.target_lengths[index].sum() - len(index)), index.numpy())
 
-    def batch(
-        self,
-        index: Tensor,
-        micro_batches: int = 1,
-        rectangles: int = 1,
-        overhead: int | None = None,
-    ) -> Batch:
+    def batch(self, index: Tensor, micro_batches: int = 1, rectangles: int = 1, overhead: int | None = None) -> Batch:
         """Return the batch of these rows.
 
         It has at most `micro_batches` micro-batches, and each of these has at most `rectangles` rectangles; for

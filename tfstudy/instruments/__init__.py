@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["find", "known_in_training", "names", "parse_in_training", "summary"]
 
 SHARED = {"base", "during_training", "examples", "hooks"}  # all other modules of this folder are instruments
-
 REGISTRY = Registry("instrument", __name__, "tfstudy/instruments", SHARED)
-
-
-def names() -> list[str]:
-    """Return the names of all instruments, sorted."""
-    return REGISTRY.names()
+names = REGISTRY.names
 
 
 def find(name: str) -> "type[Instrument]":

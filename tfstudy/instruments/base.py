@@ -3,9 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
-from tfstudy.config.schema import RunConfig
+from tfstudy.config.schema import RunConfig, Section
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Chart, Row
@@ -14,10 +12,8 @@ from tfstudy.tasks.base import Task
 __all__ = ["Chart", "Instrument", "Row", "Settings", "Subject"]
 
 
-class Settings(BaseModel):
+class Settings(Section):
     """The settings that an instrument has (`--set key=value`): numbers, texts and truth values, each with a default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Subject(NamedTuple):

@@ -107,19 +107,12 @@ class SiteWeights(NamedTuple):
 def recorded_weights(subject: Subject, settings: ExampleSettings) -> Iterator[SiteWeights]:
     """Yield the attention weights of each site for each batch, with teacher forcing; `UserError` without attention."""
     for batch in in_batches(subject, settings):
-        maps, visible = weights_of(subject.model, batch)
+        with torch.no_grad(), cached(), recorded_attention(subject.model) as recorded:
+            logits_of(subject.model, batch.source, batch.tokens)
+        maps, visible = joined(recorded), joined(recorded, "visible")
         if not maps:
             raise no_attention(subject.model)
         yield from (SiteWeights(site, maps[site], visible[site], batch) for site in sorted(maps))
-
-
-@torch.no_grad()
-@cached()
-def weights_of(model: Model, batch: TeacherForced) -> tuple[dict[Site, Tensor], dict[Site, Tensor]]:
-    """Return the attention weights (batch, heads, queries, keys) at each site, and which keys are visible."""
-    with recorded_attention(model) as recorded:
-        logits_of(model, batch.source, batch.tokens)
-    return joined(recorded), joined(recorded, "visible")
 
 
 def no_attention(model: Model) -> UserError:

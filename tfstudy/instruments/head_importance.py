@@ -57,15 +57,12 @@ def attention_modules(model: Model) -> dict[str, MultiHeadAttention]:
 
 
 def heads_of(model: Model) -> list[Head]:
-    """Return all heads of a model, in the order of its modules."""
-    modules = attention_modules(model)
-    return [Head(name, *kind_and_layer(name), head + 1) for name in modules for head in range(modules[name].heads)]
-
-
-def kind_and_layer(module: str) -> tuple[str, int]:
-    """Return the kind of attention and the layer, from 1, of a module such as `decoder.layers.0.cross`."""
-    kind = "cross" if module.endswith("cross") else "encoder" if module.startswith("encoder") else "decoder"
-    return kind, layer_number(module)
+    """Return all heads of a model, in the order of its modules, such as `decoder.layers.0.cross`."""
+    heads = []
+    for name, module in attention_modules(model).items():
+        kind = "cross" if name.endswith("cross") else "encoder" if name.startswith("encoder") else "decoder"
+        heads += [Head(name, kind, layer_number(name), number) for number in range(1, module.heads + 1)]
+    return heads
 
 
 @contextmanager

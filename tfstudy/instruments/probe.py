@@ -6,7 +6,6 @@ Hewitt & Liang 2019 (arXiv 1909.03368) show why such a control is needed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -16,8 +15,8 @@ from torch.nn.utils.parametrize import cached
 
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches, untrained
-from tfstudy.instruments.hooks import Site, record_states
+from tfstudy.instruments.examples import ExampleSettings, in_batches, untrained
+from tfstudy.instruments.hooks import record_states
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import stable_hash
 
@@ -65,25 +64,9 @@ class Probe(Instrument):
 def labelled_states(subject: Subject, model: Model, settings: ExampleSettings) -> dict[tuple[str, int], Labelled]:
     """Return the states of labelled tokens for each label and layer of the encoder; `UserError` without labels."""
     found: dict[tuple[str, int], list[Labelled]] = defaultdict(list)
-    for label, layer, part in _parts(subject, model, settings):
-        found[label, layer].append(part)
-    data = {key: Labelled(*map(torch.cat, zip(*parts, strict=True))) for key, parts in found.items()}
-    if not data:
-        raise UserError(f"task {subject.config.task} has no labels of source tokens (Task.labels), which probes need")
-    if few := next((label for (label, _), x in data.items() if x.test.all() or not x.test.any()), None):
-        raise UserError(f"too few different sources to train and test a probe for '{few}'")
-    return data
-
-
-@torch.no_grad()
-@cached()
-def _states(model: Model, batch: TeacherForced) -> dict[Site, Tensor]:
-    return record_states(model, batch.source, batch.tokens).states()
-
-
-def _parts(subject: Subject, model: Model, settings: ExampleSettings) -> Iterator[tuple[str, int, Labelled]]:
     for batch in in_batches(subject, settings):
-        states = _states(model, batch)
+        with torch.no_grad(), cached():
+            states = record_states(model, batch.source, batch.tokens).states()
         for row, example in enumerate(batch.examples):
             test = stable_hash("probe", 0, example.source) % 2 == 0
             for label, values in subject.task.labels(example).items():
@@ -92,7 +75,13 @@ def _parts(subject: Subject, model: Model, settings: ExampleSettings) -> Iterato
                 tested = torch.full((len(tokens),), test)
                 for site, x in states.items():
                     if site.kind == "encoder":
-                        yield label, site.layer, Labelled(x[row, tokens].cpu(), labels, tested)
+                        found[label, site.layer].append(Labelled(x[row, tokens].cpu(), labels, tested))
+    data = {key: Labelled(*map(torch.cat, zip(*parts, strict=True))) for key, parts in found.items()}
+    if not data:
+        raise UserError(f"task {subject.config.task} has no labels of source tokens (Task.labels), which probes need")
+    if few := next((label for (label, _), x in data.items() if x.test.all() or not x.test.any()), None):
+        raise UserError(f"too few different sources to train and test a probe for '{few}'")
+    return data
 
 
 def probe_accuracy(data: Labelled) -> float:

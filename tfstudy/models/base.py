@@ -48,6 +48,8 @@ class Model(nn.Module, ABC):
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
+        if config.needs_one_vocabulary and source_vocab != target_vocab:
+            raise ValueError(f"share_embeddings needs one vocabulary, but there are {source_vocab} and {target_vocab}")
         self.arguments = (config, source_vocab, target_vocab)  # with which another one like it is built
         self.dim = config.dim
         self.source_states, self.target_states = HiddenStates(), HiddenStates()

@@ -83,7 +83,6 @@ class CNN(Model):
         self.config = config
         dim, channels = config.dim, config.channels
         positions = config.positions, config.max_positions, (0.1, 1.0, False)
-        config.check_vocabularies(source_vocab, target_vocab)
         self.source_embedding = Embedding(source_vocab, dim, *positions)
         self.target_embedding = (
             self.source_embedding if config.share_embeddings else Embedding(target_vocab, dim, *positions)

@@ -38,11 +38,6 @@ class TiedConfig(ModelConfig):
     def needs_one_vocabulary(self) -> bool:
         return self.share_embeddings
 
-    def check_vocabularies(self, source: int, target: int) -> None:
-        """Raise `ValueError` if one embedding is to serve vocabularies of different sizes."""
-        if self.share_embeddings and source != target:
-            raise ValueError(f"share_embeddings needs one vocabulary, but there are {source} and {target}")
-
 
 class TransformerConfig(TiedConfig):
     """The settings of the Transformer (section `model`)."""
@@ -84,11 +79,6 @@ class TransformerConfig(TiedConfig):
         ),
     )
     share_layers: bool = Field(False, description="use the same layer at every depth (Dehghani et al. 2019)")
-
-    @property
-    def positions_are_limited(self) -> bool:
-        """Whether no sequence may be longer than `max_positions`."""
-        return bool(self.randomised_positions) or self.positions == "learned"
 
     @model_validator(mode="after")
     def _settings_agree(self) -> "TransformerConfig":

@@ -61,7 +61,6 @@ class LSTM(Model):
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         hidden, directions = config.hidden, 1 + config.bidirectional
-        config.check_vocabularies(source_vocab, target_vocab)
         self.source_embedding = nn.Embedding(source_vocab, config.dim)
         self.target_embedding = (
             self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, config.dim)

@@ -46,7 +46,6 @@ class RecurrentModel(PaddedModel):
     def __init__(self, config: Any, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
-        config.check_vocabularies(source_vocab, target_vocab)
         dim, directions = config.dim, 1 + config.bidirectional
         self.source_embedding = nn.Embedding(source_vocab, dim)
         self.target_embedding = self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, dim)

@@ -68,7 +68,6 @@ class Transformer(Model):
 
     def __init__(self, config: TransformerConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
-        config.check_vocabularies(source_vocab, target_vocab)
         self.config, self.layout = config, LAYOUTS[config.layout]
         self.target_embedding = self._embedding(target_vocab)
         self.source_embedding = self.target_embedding if config.share_embeddings else self._embedding(source_vocab)
@@ -97,7 +96,8 @@ class Transformer(Model):
 
     @property
     def max_positions(self) -> int | None:
-        return self.config.max_positions if self.config.positions_are_limited else None
+        limited = self.config.randomised_positions or self.config.positions == "learned"
+        return self.config.max_positions if limited else None
 
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         yield from super().parameters_without_decay()

@@ -129,19 +129,17 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
     `name` is that of the device. `UserError`, before anything is measured, if a setting is invalid.
     """
     configs = {setting: config_of(setting, request) for setting in request.settings()}
-    machine, notes = (
-        Machine(
-            started=datetime.now(UTC).isoformat(timespec="microseconds"),
-            accelerator="cuda" if device.type == "cuda" else "cpu",
-            device=name,
-            threads=torch.get_num_threads(),
-            processors=os.cpu_count() or 1,
-            platform=platform.platform(),
-            versions={"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
-            commit=commit(),
-        ),
-        list[str](),
+    machine = Machine(
+        started=datetime.now(UTC).isoformat(timespec="microseconds"),
+        accelerator="cuda" if device.type == "cuda" else "cpu",
+        device=name,
+        threads=torch.get_num_threads(),
+        processors=os.cpu_count() or 1,
+        platform=platform.platform(),
+        versions={"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+        commit=commit(),
     )
+    notes: list[str] = []
     built: dict[str, Built] = {}
     prepared: list[tuple[Workload, Record, int]] = []  # with the number of steps of a repeat
     progress = ProgressLines("preparing", len(configs), "settings")
@@ -233,12 +231,10 @@ def count(work: Callable[[], object], model: nn.Module) -> Flops:
         for name, module in model.named_modules():
             counter.mod_tracker._known_modules[module] = f"model.{name}"
         work()
-    by_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
-    attention = sum(
-        flops for op, flops in counter.get_flop_counts().get("Global", {}).items()
-        if any(name in str(op) for name in PRODUCTS)
-    )  # fmt: skip
-    feedforward = sum(flops for name, flops in by_module.items() if name.endswith(".feedforward"))
+    flops = counter.get_flop_counts()
+    by_module = {name: sum(own.values()) for name, own in flops.items()}
+    attention = sum(n for op, n in flops.get("Global", {}).items() if any(name in str(op) for name in PRODUCTS))
+    feedforward = sum(n for name, n in by_module.items() if name.endswith(".feedforward"))
     return Flops(by_module.get("Global", 0), attention, feedforward)
 
 

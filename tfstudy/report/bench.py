@@ -59,8 +59,6 @@ def _setting(record: Record) -> tuple[object, ...]:
 
 def _explanations(records: Sequence[Record]) -> list[str]:
     """Return the notes below the tables: the machine, the columns and the sizes of models."""
-    if not records:
-        return []
     machine, rounds = records[0].machine, len(records[0].seconds)
     threads = f"{plural(machine.threads, 'thread')} of {plural(machine.processors, 'processor')}"
     torch = f"torch {machine.versions.get('torch', 'unknown')}"

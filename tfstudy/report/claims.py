@@ -198,15 +198,10 @@ def listing(claims: Sequence[ClaimText], notes: Sequence[str], details: bool) ->
     """Return the claims with their verdicts and the evidence, with `details` each statement, and all values."""
     parts: list[Part] = []
     for group in [[one] for one in claims] if details else [claims]:
-        rows = [
-            {
-                "id": one.claim.id,
-                "verdict": one.verdict,
-                "claim": "\n".join([one.claim.claim, *[one.evidence] * (not details or not one.statements)]),
-            }
-            for one in group
-        ]
-        parts.append(Cells.listed(Cells.of(rows).frame, folded=("claim",), styles=COLOURS))
+        texts = [[one.claim.claim, *[one.evidence] * (not details or not one.statements)] for one in group]
+        frame = {"id": [one.claim.id for one in group], "verdict": [one.verdict for one in group]}
+        frame["claim"] = ["\n".join(own) for own in texts]
+        parts.append(Cells.listed(frame, folded=("claim",), styles=COLOURS))
         if details and group[0].statements:
             said = {f"  {row.number}": line(row) for row in group[0].statements} | {"": group[0].claim.note}
             said = {number: text for number, text in said.items() if text}

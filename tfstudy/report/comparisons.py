@@ -14,9 +14,8 @@ from rich.text import Text
 
 from tfstudy.analysis.baseline import MISSING, STATES, WORSE, check, read_baseline
 from tfstudy.analysis.frame import read_study
-from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import MAX_SEEDS, POWER
-from tfstudy.analysis.summary import A_TEST_NEEDS, conditions, more_seeds, rows_of, swapped, test_set_labels
+from tfstudy.analysis.summary import A_TEST_NEEDS, Condition, conditions, more_seeds, rows_of, swapped, test_set_labels
 from tfstudy.report.markup import ends, number, p_value, plural
 from tfstudy.report.render import Cells, Listing
 from tfstudy.report.tables import Table

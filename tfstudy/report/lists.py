@@ -29,7 +29,6 @@ Rows = Sequence[dict[str, Any]]
 def each_run(study: str, root: Path, format: str) -> str:
     """Return the frame of `tfstudy.results` as csv or json, without the columns that are empty in all rows."""
     frame = results(study, results=root).dropna(axis="columns", how="all")
-    frame["run"] = frame["run"].map(str)
     return csv_text(frame) if format == "csv" else json_text(frame.astype(object).to_dict("records"))
 
 

@@ -15,14 +15,8 @@ FORMATS = ("text", "md", "csv", "tex", "html", "json")  # of what a command prin
 MINUS = "\N{MINUS SIGN}"
 LATEX = str.maketrans(
     {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    | {
-        "~": r"\textasciitilde{}",
-        "|": r"\textbar{}",
-        "†": r"$^\dagger$",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-    }
-    | {"±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$", "<": "$<$", ">": "$>$"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}", "\\": r"\textbackslash{}"}
+    | {"†": r"$^\dagger$", "±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$", "<": "$<$", ">": "$>$"}
 )
 TAG = re.compile(r"<(?=[A-Za-z/!?])")
 FORMULA = re.compile(r"[=+\-@\t\r]")  # how the text of a cell begins that a spreadsheet would compute

@@ -78,13 +78,8 @@ def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.Data
     Columns: `condition` (its label), `facet`, `series` (the hue, or the y of a heat map), `x`, `mean`, `low`, `high`.
     Numbers are sorted by size, then texts by their first appearance.
     """
-    runs = pd.concat(
-        [
-            _run_means(record, ranked=len(one.records) > 1).assign(condition=one.label)
-            for one in all_measured
-            for record in one.records
-        ]
-    )
+    every = [(one.label, record, len(one.records) > 1) for one in all_measured for record in one.records]
+    runs = pd.concat([_run_means(record, ranked).assign(condition=label) for label, record, ranked in every])
     keys = ["condition", "facet", "series", "x"]
     values = runs.groupby(keys, sort=False)["value"].agg(list)
     frame = pd.DataFrame([interval(own)[:3] for own in values], index=values.index, columns=["mean", "low", "high"])

@@ -243,12 +243,8 @@ def _table(rows: Mapping[str, tuple[str, ...]], heads: tuple[str, ...], first: s
 
 
 def _percent(path: Path) -> dict[str, float]:
-    splits = read_result(path).splits.items()
-    return {
-        f"{split} {metric_name(name)}": round(100 * share, 1)
-        for split, one in splits
-        for name, share in one.metrics.items()
-    }
+    found = [(split, metric) for split, one in read_result(path).splits.items() for metric in one.metrics.items()]
+    return {f"{split} {metric_name(name)}": round(100 * share, 1) for split, (name, share) in found}
 
 
 def _short(commit: str | None) -> str:

@@ -20,16 +20,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tfstudy.errors import one_of, printable
-from tfstudy.report.markup import (
-    FORMATS,
-    MINUS,
-    csv_text,
-    escape_latex,
-    json_text,
-    markdown_list,
-    markdown_table,
-    markdown_text,
-)
+from tfstudy.report import markup
 from tfstudy.runs.find import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
 if TYPE_CHECKING:
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
 
 GAP = 2  # spaces between columns
 UNLIMITED = 100_000  # characters of a line where output is not a terminal
-NUMBER = re.compile(rf"[{MINUS}+<>=-]*\d[\d.,]*(e[+-]?\d+)?( %)?( \[.*\])?|none|nan|\.|")  # as numbers are written
+NUMBER = re.compile(rf"[{markup.MINUS}+<>=-]*\d[\d.,]*(e[+-]?\d+)?( %)?( \[.*\])?|none|nan|\.|")  # as it is written
 STYLES = {FINISHED: "green", DIVERGED: "yellow", FAILED: "red", INTERRUPTED: "yellow", RUNNING: "cyan", PENDING: "dim"}
 NEEDS = "% needs \\usepackage{booktabs,adjustbox}; for Greek, Chinese and others XeLaTeX or LuaLaTeX, and a font"
 
@@ -103,15 +94,15 @@ def render(
 
     LaTeX has lines and notes as comments; JSON has `values`. `UserError` for an unknown format.
     """
-    one_of("format", format, FORMATS)
+    one_of("format", format, markup.FORMATS)
     if format == "json":
-        return json_text(values)
+        return markup.json_text(values)
     if format == "csv":
         tables = (_frame(part.frame) for part in parts if isinstance(part, Cells))
-        return "\n".join(csv_text(frame.map(lambda text: " ".join(text.split()))) for frame in tables)
+        return "\n".join(markup.csv_text(frame.map(lambda text: " ".join(text.split()))) for frame in tables)
     if format == "md":
-        blocks = [_markdown(part) if isinstance(part, Cells) else markdown_text(str(part)) for part in parts]
-        return "\n\n".join(filter(None, [*blocks, markdown_list(notes)])) + "\n"
+        blocks = [_markdown(part) if isinstance(part, Cells) else markup.markdown_text(str(part)) for part in parts]
+        return "\n\n".join(filter(None, [*blocks, markup.markdown_list(notes)])) + "\n"
     if format == "html":
         blocks = [_html(part) if isinstance(part, Cells) else f"<p>{html.escape(str(part))}</p>\n" for part in parts]
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
@@ -126,8 +117,8 @@ def render(
 
 def _markdown(cells: Cells) -> str:
     texts = cells.texts("**{}**")
-    table = markdown_table(list(texts), zip(*texts.values(), strict=True))
-    return f"{markdown_text(cells.title)}\n\n{table}" if cells.title else table
+    table = markup.markdown_table(list(texts), zip(*texts.values(), strict=True))
+    return f"{markup.markdown_text(cells.title)}\n\n{table}" if cells.title else table
 
 
 def _html(cells: Cells) -> str:
@@ -150,7 +141,7 @@ def _latex(parts: Sequence[Part], notes: Sequence[str]) -> str:
         sides = "".join("l" if cells.is_left(key) else "r" for key in texts)
         frame = _frame(texts, _latex_cell)
         table = frame.style.hide(axis="index").to_latex(column_format=sides, hrules=True)
-        title = rf"{escape_latex(cells.title)}\par\smallskip" + "\n" if cells.title else ""
+        title = rf"{markup.escape_latex(cells.title)}\par\smallskip" + "\n" if cells.title else ""
         tables.append(f"{title}\\begin{{adjustbox}}{{max width=\\textwidth}}\n{table}\\end{{adjustbox}}\n")
     text = "\\par\\medskip\n".join(tables)
     lines = [*(str(part) for part in parts if not isinstance(part, Cells)), *notes]
@@ -159,7 +150,7 @@ def _latex(parts: Sequence[Part], notes: Sequence[str]) -> str:
 
 def _latex_cell(text: str) -> str:
     """Return a text so that LaTeX does not read it as an option of the row before."""
-    return "{}" * text.startswith(("[", "*")) + escape_latex(text)
+    return "{}" * text.startswith(("[", "*")) + markup.escape_latex(text)
 
 
 # For a terminal

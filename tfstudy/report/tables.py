@@ -323,8 +323,7 @@ def _lines(rows: Sequence[Condition]) -> tuple[list[str], Lines]:
         lines.setdefault(one, {})[row.place] = row
 
     def order(line: Names) -> tuple[Any, ...]:  # numbers in names by their size
-        parts = [re.split(r"(\d+)", name) for name in line]
-        words = [[(not w.isdigit(), int(w) if w.isdigit() else 0, w) for w in words] for words in parts]
+        words = [[int(w) if n % 2 else w for n, w in enumerate(re.split(r"(\d+)", name))] for name in line]
         return next(iter(lines[line].values())).amount, words
 
     return heads, {line: lines[line] for line in sorted(lines, key=order)}

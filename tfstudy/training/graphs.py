@@ -19,6 +19,7 @@ SHAPES = 4  # most shapes of batches that are captured; a graph takes about a se
 SAMPLE = 512  # most batches from whose shapes they are chosen
 WARM_UP = 2  # steps of a shape before it is captured; they are steps of training like any other
 Work = Callable[[], None]  # reads and writes tensors that keep their place
+Report = Callable[[str], None]  # gets a line for the user or the record
 
 
 class CaptureError(RuntimeError):
@@ -69,12 +70,7 @@ class GraphedGradients(PlainGradients):
     """
 
     def __init__(
-        self,
-        loss_of: TrainingLoss,
-        data: ResidentRows,
-        shapes: Sequence[Shape],
-        graphs: Graphs,
-        report: Callable[[str], None],
+        self, loss_of: TrainingLoss, data: ResidentRows, shapes: Sequence[Shape], graphs: Graphs, report: Report
     ) -> None:
         super().__init__(loss_of)
         self._data, self._graphs, self._report = data, graphs, report
@@ -133,12 +129,7 @@ class Execution(Callback):
     steps are computed, and gets it again if a capture fails.
     """
 
-    def __init__(
-        self,
-        requested: str = "eager",
-        record: Callable[[str], None] = lambda how: None,
-        report: Callable[[str], None] = print,
-    ) -> None:
+    def __init__(self, requested: str = "eager", record: Report = lambda how: None, report: Report = print) -> None:
         self._requested, self._record, self._report = requested, record, report
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -11,8 +11,6 @@ from tfstudy.analysis.summary import conditions
 from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
@@ -55,11 +53,7 @@ def make_plot(study: Study, kind: str, tag: str = "", tasks: str = "") -> "Plot"
     """
     if kind == SLICES and not tag:
         raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(tags(study)) or '(no run has tags)'}")
-    return _draw(conditions(study.runs, tag and one_of("tag", tag, tags(study))), kind, tasks)
-
-
-def _draw(found: "pd.DataFrame", kind: str, tasks: str = "") -> "Plot":
-    """Return the plot of a frame of conditions, or of those of some tasks."""
+    found = conditions(study.runs, tag and one_of("tag", tag, tags(study)))
     from tfstudy.report.plots.layout import theme
 
     shown = [one_of("task", text, sorted(found["task"].unique())) for text in tasks.split(",") if text]
@@ -72,11 +66,11 @@ def _draw(found: "pd.DataFrame", kind: str, tasks: str = "") -> "Plot":
 
 def all_plots(study: Study) -> Iterator["Plot"]:
     """Yield every plot for which these records have the data."""
-    whole, drawn = conditions(study.runs), set()
+    drawn = set[str]()
     for kind, tag in [*((kind, "") for kind in KINDS if kind != SLICES), *((SLICES, tag) for tag in tags(study))]:
         with suppress(UserError):  # the data are missing
             if tag not in drawn:  # a length plot shows more than slices by length
-                plot = _draw(conditions(study.runs, tag) if tag else whole, kind)
+                plot = make_plot(study, kind, tag)
                 drawn.add(plot.name)
                 yield plot
 

@@ -13,9 +13,8 @@ from matplotlib.ticker import MaxNLocator
 
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, RunRecord
-from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import clipped, interval, log_slope
-from tfstudy.analysis.summary import AMOUNT, length_threshold, rows_of
+from tfstudy.analysis.summary import AMOUNT, Condition, length_threshold, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.markup import MINUS, short_number

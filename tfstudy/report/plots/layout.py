@@ -25,8 +25,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.summary import rows_of
+from tfstudy.analysis.summary import Condition, rows_of
 from tfstudy.errors import UserError, printable, some
 from tfstudy.report.markup import count_range, short_number
 from tfstudy.runs.files import write_atomically

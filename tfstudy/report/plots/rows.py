@@ -9,9 +9,8 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import Figure, Quotation, beside, papers
-from tfstudy.analysis.summary import pairs, rows_of
+from tfstudy.analysis.summary import Condition, pairs, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
 from tfstudy.report.markup import MINUS, number, q_equals
