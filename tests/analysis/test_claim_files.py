@@ -95,7 +95,7 @@ def condition_of(config, preset):
     settings = flatten(config.model_dump(mode="json"))
     return SimpleNamespace(
         **named, corpus=corpus, tag="", value="", config=settings, changed=settings, runs=[], diverged=[], study="",
-        label=config.arch, key=str(config),
+        label=config.arch, key=str(config), settings={},
     )  # fmt: skip
 
 
