@@ -167,5 +167,5 @@ def test_widths_that_the_tool_chose_do_not_differ_from_a_preset():
         return labels.differing(SimpleNamespace(**names, config=config, changed=changed, settings=label))
 
     assert differs({}, hidden=122) == set()
-    assert differs({}, hidden=122, layers=3) == {"model.layers"}
+    assert differs({}, hidden=122, layers=3) == {"model.hidden", "model.layers"}, "a network of the user's"
     assert differs({"model.hidden": 122}, hidden=122) == {"model.hidden"}

@@ -110,8 +110,8 @@ def distinguishing(experiments: Mapping[str, RunRecord]) -> dict[str, Settings]:
 def differing(condition: Condition) -> set[str]:
     """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`.
 
-    For an architecture without a preset, from those it starts with; widths that no label names were then chosen to
-    reach the reference's size.
+    For an architecture without a preset, from those it starts with. Where only widths of its network differ, and no
+    label names them, they were chosen to reach the reference's size.
     """
     c = condition
     try:
@@ -123,7 +123,8 @@ def differing(condition: Condition) -> set[str]:
     chosen = {f"model.{key}" for key in widths}
     keys = [key for key, value in expected.items() if c.config.get(key) != value]
     found = {key for key in (*keys, *(c.changed.keys() - expected)) if "." in key}
-    return found - IMPLIED - (chosen - {*c.settings})
+    network = {key for key in found if key.startswith("model.")} - {*c.settings}
+    return found - IMPLIED - (network if network <= chosen else set())
 
 
 def distance(condition: Condition) -> tuple[Any, ...]:
