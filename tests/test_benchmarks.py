@@ -1,4 +1,4 @@
-"""Every benchmark still fits the code that it measures, and yoyodyne is given the same sizes and examples."""
+"""Every benchmark can be imported, compares what it says, and gives yoyodyne the same sizes and examples."""
 
 import importlib
 import sys
@@ -6,6 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+
+from tfstudy.models.tokens import Tokens
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(path for path in (ROOT / "benchmarks").rglob("*.py") if not path.stem.endswith("_worker"))
@@ -23,6 +26,19 @@ def module_of(path):
 
 def test_every_benchmark_can_be_imported():
     assert [path for path in SCRIPTS if not module_of(path).__doc__] == []
+
+
+def test_the_usual_cnn_computes_the_same_with_convolutions_of_torch(monkeypatch):
+    """They had been set under a name that our layer did not use, so that both sides of the comparison were ours."""
+    usual, timing = (module_of(ROOT / "benchmarks" / f"{name}.py") for name in ("against_plain_lightning", "timing"))
+    model, called, conv1d = timing.scan("cnn", steps=1).model.eval(), [], torch.nn.functional.conv1d
+    monkeypatch.setattr("torch.nn.functional.conv1d", lambda *given: called.append(given) or conv1d(*given))
+    tokens = Tokens.of(torch.tensor([[4, 5, 6], [7, 4, 5]]))
+    with torch.no_grad():
+        ours, before = model(tokens, tokens), len(called)
+        theirs = usual.with_usual_layers(model)(tokens, tokens)
+    assert (before, len(called)) == (0, 4)
+    assert torch.allclose(ours, theirs, atol=1e-5)
 
 
 def test_a_part_of_the_gpu_benchmark_that_is_cut_short_keeps_what_it_measured(tmp_path, monkeypatch):
