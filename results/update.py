@@ -25,7 +25,7 @@ PAGES = sorted(RESULTS.glob("*/README.md"))
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 TRANSLATION = ("translation-sizes", "translation-corpora", "translation-corpora-all")  # one learning curve
 FIGURES = (  # file, then the command that draws it
-    ("tasks/exact-match.png", "plot", "tasks"),
+    ("tasks/exact-match.png", "plot", "tasks", "--kind", "settings"),
     ("scan/differences.png", "plot", "scan", "--kind", "differences"),
     ("scan/errors.png", "plot", "scan", "--kind", "errors"),
     ("scan/exact-match.png", "plot", "scan", "dessi-2019"),

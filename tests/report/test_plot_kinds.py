@@ -222,3 +222,12 @@ def test_settings_are_a_heat_map_of_the_means_over_seeds_by_test_set(tmp_path):
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["length", "length long"]
     assert sorted(text.get_text() for text in axes.texts) == ["100", "25", "50"]
     assert "dim=128: length 100.0, length long 25.0" in one.alt
+
+
+@pytest.mark.parametrize("archs", [["lstm"], ["lstm", "cnn"]])
+def test_many_test_sets_are_in_one_heat_map_without_other_settings_too(tmp_path, archs):
+    parts = {f"test_{n}": result(0, n / 10)["splits"]["test"] for n in range(9)}
+    study = write(tmp_path, *(one | {"splits": parts} for arch in archs for one in runs(arch, 0.5)))
+    [axes] = drawn(study, "settings").axes
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == archs
+    assert axes.collections[0].get_array().tolist() == [pytest.approx([*range(0, 90, 10)])] * len(archs)

@@ -76,8 +76,8 @@ def plot(
     """Plot the finished runs of one or more studies.
 
     split: each test set, with published figures. length: accuracy by length. learning: training and validation by
-    step. data: by training examples, with a fitted line. settings: each setting on each test set. differences:
-    pairwise comparisons. errors: kinds of wrong predictions. slices: accuracy by the values of a tag.
+    step. data: by training examples, with a fitted line. settings: each setting on each test set, a heat map.
+    differences: pairwise comparisons. errors: kinds of wrong predictions. slices: accuracy by the values of a tag.
     """
     from tfstudy.report import plots
     from tfstudy.runs.find import study_folder

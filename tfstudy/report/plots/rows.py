@@ -137,33 +137,36 @@ def slices(conditions: pd.DataFrame) -> layout.Plot:
 
 # Settings
 
+MANY = 8  # test sets, above which one picture of all is clearer than a panel for each
+
 
 def settings(conditions: pd.DataFrame) -> layout.Plot:
-    """Return a heat map of the mean over seeds by setting and test set; empty where a setting was not evaluated.
+    """Return a heat map of the mean over seeds by condition and test set; empty where one was not evaluated.
 
-    `UserError` if no architecture has two settings.
+    `UserError` if no architecture has two settings and there are at most `MANY` test sets.
     """
     shown = layout.in_panels(conditions)
-    if shown["label"].nunique() == shown["arch"].nunique():
-        raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")
+    if shown["label"].nunique() == shown["arch"].nunique() and shown["panel"].nunique() <= MANY:
+        raise UserError(f"a plot of settings needs two settings of an architecture, or more than {MANY} test sets")
     metric, labels = layout.metric_label(conditions), [*layout.styles_of(shown)]
     grid = shown.pivot_table("mean", "label", "panel", aggfunc="last").reindex(labels, columns=shown["panel"].unique())
     words = [label.split() for label in labels]
-    shared = len([*takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))])
+    columns = zip(*words, strict=False) if len(words) > 1 else ()
+    shared = len([*takewhile(lambda column: len(set(column)) == 1, columns)])
     grid.index = pd.Index([" ".join(own[shared:]) or "(default)" for own in words])
     letters = int((layout.WIDTH - 0.4 * grid.shape[1]) / layout.LETTER)  # what the cells leave
     texts = layout.in_lines(map(str, grid.index), letters)
     height = max(0.21, 0.04 + layout.LINE * max(text.count("\n") + 1 for text in texts))
-    panels = layout.uneven_panels("Mean of each setting on each test set", [height * len(grid)])
+    panels = layout.uneven_panels("Mean of each condition on each test set", [height * len(grid)])
     axes, look = panels.axes[0], {"cmap": "Blues", "annot": True, "annot_kws": {"size": layout.POINTS}}
     layout.heat_map(axes, grid, vmin=0, vmax=100, fmt=".0f", **look)
-    rows, columns = ([0.5 + at for at in range(count)] for count in grid.shape)  # all are named
-    axes.set_yticks(rows, texts)
-    axes.set_xticks(columns, [*map(str, grid)], rotation=40, ha="right", rotation_mode="anchor")
+    levels, places = ([0.5 + at for at in range(count)] for count in grid.shape)  # all are named
+    axes.set_yticks(levels, texts)
+    axes.set_xticks(places, [*map(str, grid)], rotation=40, ha="right", rotation_mode="anchor")
     cells = [(name, row.dropna().items()) for name, row in grid.iterrows()]
     said = [f"{name}: {', '.join(f'{column} {value:.1f}' for column, value in row)}" for name, row in cells]
     notes = [f"{metric}, mean over seeds.", layout.run_caption(shown)]
-    return panels.plot("settings", f"Mean {metric} of each setting: {layout.join(said)}.", notes=notes)
+    return panels.plot("settings", f"Mean {metric} of each condition: {layout.join(said)}.", notes=notes)
 
 
 # Differences
