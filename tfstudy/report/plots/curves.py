@@ -180,7 +180,8 @@ def data(conditions: pd.DataFrame) -> layout.Plot:
             style, arch = styles[label], own["arch"].iloc[0]
             axes.plot(own["size"], own["value"], **style | {"ls": ""}, ms=4.5, mew=0, alpha=0.8)
             if slope := slopes.get((panel, label)):
-                text = panels.lines(f"{arch if archs.count(arch) == 1 else label} {slope}")
+                name, whole = arch if archs.count(arch) == 1 else label, slope.replace(" ", "\N{NO-BREAK SPACE}")
+                text = panels.lines(f"{name} {whole}")
                 axes.plot(own.groupby("size")["value"].mean(), **style | {"marker": ""}, lw=1.1, label=text)
         axes.legend(
             title=panels.lines(str(panel)), loc="lower left", bbox_to_anchor=(0, 1), alignment="left", handlelength=0,
