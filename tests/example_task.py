@@ -14,28 +14,24 @@ TASK = '''
 
 from itertools import product
 
-from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, UserError, hold_out, one_of
-
-SPLIT_SCHEMES = {"short": "train on 2 to 4 words, test on 5", "42": "the same, renamed", "alone": "no validation"}
+from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, hold_out
 
 
 class Reverse(Task):
     """Words in reverse."""
 
+    schemes = {"short": "train on 2 to 4 words, test on 5", "42": "the same, renamed", "alone": "no validation"}
+
     class Config(TaskConfig):
         split: str = "short"
 
     def __init__(self, config):
-        one_of("split scheme", config.split, SPLIT_SCHEMES)
+        self.check_config(config)
         words = [w for n in (2, 3, 4, 5) for w in product("abc", repeat=n)]
         every = [Example(w, w[::-1], {"length": len(w), "first": w[0]}) for w in words]
         train = [e for e in every if len(e.source) < 5]
         stays, held = hold_out(train, 0.0 if config.split == "alone" else 0.2, config.seed)
         self._examples = {"train": stays, "validation": held, "test": [e for e in every if len(e.source) == 5]}
-
-    @classmethod
-    def split_schemes(cls):
-        return SPLIT_SCHEMES
 
     def splits(self):
         return Splits("train", "validation" if self._examples["validation"] else None, ("test",))
@@ -89,15 +85,13 @@ from tfstudy.tasks.base import Example, Splits, Task, TaskConfig
 class Letters(Task):
     """One letter to the same letter."""
 
+    schemes = {"only": "all letters"}
+
     class Config(TaskConfig):
         split: str = "only"
 
     def __init__(self, config):
         self.check_config(config)
-
-    @classmethod
-    def split_schemes(cls):
-        return {"only": "all letters"}
 
     def splits(self):
         return Splits("train", None, ("test",))

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from tests.data.generated_data import LENGTHS, encoded
 from tfstudy.data.batching import Batches, ResidentRows, Shape, choose_shapes, smallest
-from tfstudy.data.encoding import BOS, EOS, PAD, Encoded, TaskEncoder, Vocab
+from tfstudy.data.encoding import BOS, EOS, PAD, TaskEncoder
 from tfstudy.tasks import build, find
-from tfstudy.tasks.base import Example
 
 
 def epoch(batches, number=0):
@@ -140,13 +139,9 @@ def test_the_chosen_shapes_hold_all_batches_with_the_least_padding(batches, most
 
 
 def test_resident_rows_end_with_a_filler_without_target_tokens():
-    words = Vocab("ab")
-    encoded = Encoded([Example(("a",), ("b",), {}), Example(("a", "b"), ("b", "a", "a"), {})], words, words)
-    rows = ResidentRows.of(encoded, torch.device("cpu"))
-    index = torch.tensor([1])
-    assert rows.shape(index) == Shape(1, 3, 5)
-    shape = Shape(3, 3, 5)
-    batch = rows.gather(rows.padded(index, shape), shape)
-    assert torch.equal(batch.source[0], encoded.source[1])
-    assert batch.source[1:].tolist() == [[EOS, PAD, PAD]] * 2
-    assert batch.target[1:].tolist() == [[BOS, PAD, PAD, PAD, PAD]] * 2
+    rows = ResidentRows.of(encoded([(9, 9), (2, 3)]), torch.device("cpu"))
+    shape = rows.shape(torch.tensor([1]))
+    assert shape == Shape(1, 3, 5)
+    batch = rows.gather(rows.padded(torch.tensor([1]), shape._replace(rows=3)), shape)
+    assert batch.source.tolist() == [[4, 4, EOS], [EOS, PAD, PAD], [EOS, PAD, PAD]]
+    assert batch.target.tolist() == [[BOS, 4, 4, 4, EOS], [BOS, PAD, PAD, PAD, PAD], [BOS, PAD, PAD, PAD, PAD]]

@@ -8,17 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.generated_data import LENGTHS, encoded, pairs
-from tfstudy.data.encoding import (
-    BOS,
-    EOS,
-    PAD,
-    RECTANGLE_OVERHEAD,
-    SPECIAL,
-    UNK,
-    Encoded,
-    Vocab,
-    least_padding,
-)
+from tfstudy.data.encoding import BOS, EOS, PAD, RECTANGLE_OVERHEAD, SPECIAL, UNK, Encoded, Vocab, least_padding
 from tfstudy.tasks.base import Example
 
 

@@ -11,7 +11,6 @@ from tests.data.generated_data import pairs
 from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.config.schema import TrainConfig
-from tfstudy.data.encoding import EOS, UNK
 from tfstudy.data.module import TaskData
 from tfstudy.tasks.base import Example
 from tfstudy.training.module import Seq2Seq
@@ -108,22 +107,10 @@ def test_a_task_without_validation_trains(task, tmp_path):
     assert (len(module.trained), module.validated) == (len(data.batches), [])
 
 
-def test_vocabularies_come_from_the_train_split_only(task, monkeypatch):
-    real, odd = type(task).examples, [Example(("q",), ("q",), {})]
-    monkeypatch.setattr(type(task), "examples", lambda self, split: real(self, split) + (split != "train") * odd)
-    data = TaskData(task)
-    assert "q" not in data.source_vocab
-    assert data.encoded["validation"].source[-1].tolist()[:2] == [UNK, EOS]
-
-
 def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
-    data, losses = TaskData(task, EIGHT), []
-    for epochs in (1, 6):
-        model = build("lstm", dropout=0.0, vocabs=(len(data.source_vocab), len(data.target_vocab)))
-        module = Seq2Seq(
-            model, len(data.target_vocab), TrainConfig(learning_rate=0.02, warmup_steps=0, schedule="constant")
-        )
-        plain = trainer(tmp_path, max_epochs=epochs)
-        plain.fit(module, data)
-        losses.append(float(plain.callback_metrics["validation_loss"]))
-    assert losses[1] < losses[0] < 3
+    data = TaskData(task, EIGHT)
+    model = build("lstm", dropout=0.0, vocabs=(len(data.source_vocab), len(data.target_vocab)))
+    config = TrainConfig(learning_rate=0.02, warmup_steps=0, schedule="constant")
+    plain = trainer(tmp_path, max_epochs=6)
+    plain.fit(Seq2Seq(model, len(data.target_vocab), config), data)
+    assert plain.callback_metrics["validation_loss"] < 1, "0.1 here; three letters and EOS by chance are 1.4"

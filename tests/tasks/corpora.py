@@ -26,8 +26,8 @@ sentence = st.text(characters, min_size=1, max_size=12).filter(str.strip)
 pair = st.builds(Sentences, sentence, sentence)
 
 
-def tsv(pairs):
-    return "".join(f"{source}\t{target}\n" for source, target in pairs)
+def tsv(rows):
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def jsonl(pairs, form):

@@ -9,7 +9,7 @@ import datasets
 import pytest
 
 from tests.commands import tfstudy
-from tests.tasks.corpora import pairs_folder, write
+from tests.tasks.corpora import pairs_folder, tsv, write
 from tfstudy import load as tfstudy_load
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import unknown_tokens, warnings
@@ -20,7 +20,6 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "pairs"  # publ
 ROWS = [("jump twice", "J J", "verb"), ('walk "left"', "L W", "turn"), ("NA", "null", "verb")]
 HEADER = ("Input", "Output", "Kind")
 TEST = [("walk twice", "W W", "verb")]
-published = pytest.mark.skipif(not DATA.is_dir(), reason="no copy of the data sets beside the repository")
 
 
 def made(root, **config):
@@ -29,10 +28,6 @@ def made(root, **config):
 
 def texts(task, split):
     return [(task.text(e.source), task.text(e.target)) for e in task.examples(split)]
-
-
-def tsv(rows):
-    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def test_lines_of_scan_and_a_header_with_tags_are_read(tmp_path):
@@ -48,14 +43,8 @@ def test_lines_of_scan_and_a_header_with_tags_are_read(tmp_path):
 
 
 def test_further_columns_are_tags_and_other_files_are_test_sets_of_their_own_name(tmp_path):
-    rows = {
-        "train.tsv": ROWS,
-        "train_100.tsv": ROWS[:1],
-        "dev.tsv": TEST,
-        "gen.tsv": TEST,
-        "test.tsv": TEST,
-        "long-ones.tsv": TEST,
-    }
+    rows = {"train.tsv": ROWS, "train_100.tsv": ROWS[:1]}
+    rows |= dict.fromkeys(("dev.tsv", "gen.tsv", "test.tsv", "long-ones.tsv"), TEST)
     root = write(tmp_path, {name: tsv(own) for name, own in rows.items()} | {"README.md": "about", "x.txt": "a\n"})
     task = made(root, columns="source,target,kind")
     assert task.splits() == ("train", "validation", ("test", "gen", "long_ones"))
@@ -109,12 +98,9 @@ def test_any_text_is_kept_as_it_is_and_an_empty_side_is_refused_with_its_line(tm
     root = write(tmp_path / "good", {"train.tsv": tsv(rows), "test.tsv": tsv(rows)})
     for tokens in ("words", "characters"):
         assert texts(made(root, tokens=tokens), "train") == rows
-    for text, message in (
-        ("a\tb\nc\t\n", "train.tsv:2: the target is empty (1 of 2 pairs of train have an"),
-        ("source\ttarget\n \tb\n", "train.tsv:2: the source is empty (1 of 1 pairs of train have"),
-    ):
-        with pytest.raises(UserError, match=re.escape(message)):
-            made(write(tmp_path, {"train.tsv": text, "test.tsv": "a\tb\n"}))
+    message = "train.tsv:2: the source is empty (1 of 1 pairs of train have"
+    with pytest.raises(UserError, match=re.escape(message)):
+        made(write(tmp_path, {"train.tsv": "source\ttarget\n \tb\n", "test.tsv": "a\tb\n"}))
 
 
 def test_a_data_set_of_the_hub_has_its_columns_and_all_of_its_splits(tmp_path, monkeypatch):
@@ -151,7 +137,7 @@ def test_a_run_is_made_by_one_command_and_shown_by_tag(tmp_path, monkeypatch, ca
         moved.evaluate()
 
 
-@published
+@pytest.mark.skipif(not DATA.is_dir(), reason="no copy of the data sets beside the repository")
 def test_cogs_and_sigmorphon_are_read_as_they_are_published():
     cogs = made(DATA / "cogs-variable-free", columns="source,target,category")
     assert {split: len(cogs.examples(split)) for split in cogs.splits().all} == {

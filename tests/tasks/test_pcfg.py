@@ -8,7 +8,18 @@ import pytest
 from tests.tasks import generated_tasks
 from tfstudy.tasks.pcfg import FUNCTIONS, PAIRS, Pcfg
 
-UNARY = FUNCTIONS[:6]
+VALUES = {  # of each function
+    "copy": lambda a: a,
+    "reverse": lambda a: a[::-1],
+    "shift": lambda a: [*a[1:], a[0]],
+    "echo": lambda a: [*a, a[-1]],
+    "swap_first_last": lambda a: [a[-1], *a[1:-1], a[0]] if len(a) > 1 else a,
+    "repeat": lambda a: a * 2,
+    "append": lambda a, b: a + b,
+    "prepend": lambda a, b: b + a,
+    "remove_first": lambda a, b: b,
+    "remove_second": lambda a, b: a,
+}
 
 
 def made(split="random", **data):
@@ -27,29 +38,11 @@ def interpreted(source):
             symbols = []
         if token == ",":
             commas += 1
-            continue
-        first = values.pop()
-        if token not in UNARY:
+        elif token in FUNCTIONS[:6]:
+            values.append(VALUES[token](values.pop()))
+        else:
             commas -= 1
-            second = values.pop()
-        match token:
-            case "copy":
-                value = first
-            case "reverse":
-                value = list(reversed(first))
-            case "shift":
-                value = [*first[1:], first[0]]
-            case "echo":
-                value = [*first, first[-1]]
-            case "swap_first_last":
-                value = [*first]
-                value[0], value[-1] = value[-1], value[0]
-            case "repeat":
-                value = first * 2
-            case "append" | "prepend" | "remove_first" | "remove_second":
-                wanted = {"append": (0, 1), "prepend": (1, 0), "remove_first": (1,), "remove_second": (0,)}[token]
-                value = [symbol for side in wanted for symbol in (first, second)[side]]
-        values.append(value)
+            values.append(VALUES[token](values.pop(), values.pop()))
     assert (len(values), commas) == (1, 0)
     return values[0]
 

@@ -12,19 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tasks.corpora import (
-    FORMS,
-    PAIRS,
-    SPLITS,
-    TEST,
-    Sentences,
-    corpus,
-    pair,
-    read,
-    read_splits,
-    tsv,
-    write,
-)
+from tests.tasks.corpora import FORMS, PAIRS, SPLITS, TEST, Sentences, corpus, pair, read, read_splits, tsv, write
 from tfstudy.errors import UserError
 from tfstudy.tasks import reading
 from tfstudy.tasks.reading import lines
@@ -62,9 +50,6 @@ def test_any_text_is_read_unchanged(tmp_path_factory, form, pairs):
     root = corpus(tmp_path_factory.mktemp("corpus"), form, splits={"train": pairs, "test": TEST})
     columns = "en,de" if "parallel" in form else "source,target"
     assert read_splits(root, columns=columns)["train"] == pairs
-
-
-# Errors
 
 
 @pytest.mark.parametrize(
@@ -114,9 +99,6 @@ def test_a_folder_that_cannot_be_read_is_a_user_error(tmp_path, monkeypatch):
             read(path)
 
 
-# Lines
-
-
 def lines_of(path, content):
     path.write_bytes(content)
     return list(lines(path))
@@ -147,17 +129,12 @@ HUB = {"hub": "someone/set", "columns": "en,de"}
 
 @pytest.fixture
 def hub(monkeypatch):
-    """`hub(answer, commit)`: a hub whose data sets are all `answer()` at `commit`; returns what was asked of it."""
+    """`hub(answer, commit)`: a hub whose data sets are all `answer()` at `commit`; returns what is asked."""
 
     def hub(answer, commit=COMMIT):
-        asked = []
-
-        def builder(name, config=None, *, revision=None):
-            asked.append((name, config, revision))
-            return SimpleNamespace(hash=commit, download_and_prepare=lambda: None, as_dataset=answer)
-
-        monkeypatch.setattr(datasets, "load_dataset_builder", builder)
-        return asked
+        found = SimpleNamespace(hash=commit, download_and_prepare=lambda: None, as_dataset=answer)
+        monkeypatch.setattr(datasets, "load_dataset_builder", Mock(return_value=found))
+        return datasets.load_dataset_builder
 
     return hub
 
@@ -170,7 +147,7 @@ def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub):
     rows = [{"translation": {"en": p.source, "de": p.target}} for p in PAIRS]
     asked = hub(loaded("train", "dev", "test", "test2017", "unsupervised", rows=rows))
     found = read(**HUB, hub_config="de-en", revision="refs/convert/parquet")
-    assert asked == [("someone/set", "de-en", "refs/convert/parquet")]
+    asked.assert_called_once_with("someone/set", "de-en", revision="refs/convert/parquet")
     assert found.commit == COMMIT
     names = ("train", "validation", "test", "test2017", "unsupervised")
     assert read_splits(**HUB) == dict.fromkeys(names, PAIRS)
@@ -198,10 +175,7 @@ ROWS = [{"en": "a", "de": "b"}, {"en": "c", "de": None}]
         (loaded("train", "dev", "val", "test", rows=ROWS[:1]), " has two splits with the same role: train, dev, val,"),
         (loaded("train", "test", rows=ROWS), ", train, row 2: 'de' must be text, but is null$"),
         (Mock(side_effect=ConnectionError("no route\nand more")), ": no route. A folder of text files is set with"),
-        (
-            Mock(side_effect=RuntimeError("scripts are no longer supported")),
-            ".* parquet copy, use data.revision=",
-        ),
+        (Mock(side_effect=RuntimeError("scripts are no longer supported")), ".* parquet copy, use data.revision="),
         (Mock(side_effect=ValueError()), ": ValueError. A folder of text"),
     ],
 )

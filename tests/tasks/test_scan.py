@@ -106,21 +106,17 @@ def test_simple_has_the_official_sizes_every_pair_once_and_another_order_for_ano
 def test_validation_is_taken_from_train_and_only_from_there():
     whole, task = scan("addprim_jump", validation=0), scan("addprim_jump")
     assert Counter(sources(task, "train")) + Counter(sources(task, "validation")) == Counter(sources(whole, "train"))
-    assert 0.02 < len(task.examples("validation")) / len(whole.examples("train")) < 0.06
+    assert 0.04 < len(task.examples("validation")) / len(whole.examples("train")) < 0.05  # of these, a tenth are `jump`
+    assert sources(scan("addprim_jump", seed=1), "validation") != sources(task, "validation")
     assert overlap(task) == {"validation": 0, "test": 0}, "a repeated line stays in train"
     assert whole.splits().all == ("train", "test")
     assert as_lines(task.examples("test")) == as_lines(whole.examples("test"))
 
 
-FOLDERS = {
-    "simple": "simple_split",
-    "length": "length_split",
-    "addprim_jump": "add_prim_split",
-    "fewshot_num1_rep4": "few_shot_split",
-}
+FOLDERS = {"length": "length_split", "addprim_jump": "add_prim_split", "fewshot_num1_rep4": "few_shot_split"}
 
 
-def read(root, split="simple", validation=0.0):
+def read(root, split, validation=0.0):
     return Scan(Scan.Config(split=split, root=str(root), validation_fraction=validation))
 
 
@@ -128,21 +124,17 @@ def official_lines(examples):
     return [f"IN: {' '.join(e.source)} OUT: {' '.join(e.target)}" for e in examples]
 
 
-def write_folder(root, split, train=("IN: jump OUT: I_JUMP",), test=("IN: run OUT: I_RUN",), end="\n"):
+def write_folder(root, split, train, test, end="\n"):
     for side, text in (("train", train), ("test", test)):
         path = root / FOLDERS[split] / f"tasks_{side}_{split}.txt"
         path.parent.mkdir(exist_ok=True)
-        path.write_text("\n".join(text) + end, errors="surrogateescape")
-    return root
+        path.write_text("\n".join(text) + end)
 
 
-@pytest.mark.parametrize(("split", "train", "test"), [("simple", 16728, 4182), ("mcd1", 8365, 1045)])
-def test_official_files_are_read_whole(split, train, test):
-    if not OFFICIAL.is_dir():
-        pytest.skip("no copy of the official files beside the repository")
-    task = read(OFFICIAL, split)
-    assert (len(task.examples("train")), len(task.examples("test"))) == (train, test)
-    assert is_official(task, split)
+@pytest.mark.skipif(not OFFICIAL.is_dir(), reason="no copy of the official files beside the repository")
+@pytest.mark.parametrize("split", ["simple", "mcd1"])
+def test_official_files_are_read_whole(split):
+    assert is_official(read(OFFICIAL, split), split)
 
 
 @pytest.mark.parametrize(("split", "end"), [("length", ""), ("addprim_jump", " \r\n\n")])
@@ -151,9 +143,11 @@ def test_a_split_read_from_files_is_the_one_regenerated_whatever_its_last_lines(
     first, *train = official_lines(task.examples("train"))
     write_folder(tmp_path, split, ["\ufeff" + first, *train], official_lines(task.examples("test")), end=end)
     assert is_official(read(tmp_path, split), split)
-    write_folder(tmp_path, split, [first, *train], official_lines(task.examples("test"))[1:])
-    with pytest.raises(UserError, match=rf"tasks_test_{split}.txt \([\d,]+ lines\) is not the official data"):
-        read(tmp_path, split)
+    test = official_lines(task.examples("test"))[1:]
+    for lines, message in ((test, r" \([\d,]+ lines\) is not the official data"), ([], " has no pairs")):
+        write_folder(tmp_path, split, [first, *train], lines)
+        with pytest.raises(UserError, match=rf"tasks_test_{split}.txt{message}"):
+            read(tmp_path, split)
 
 
 def test_the_examples_that_a_few_shot_split_adds_are_trained_on_and_never_held_out(tmp_path):
@@ -168,21 +162,9 @@ def test_the_examples_that_a_few_shot_split_adds_are_trained_on_and_never_held_o
     assert f"train has 1 commands that are not in train of filler_num0, such as '{added}'" in task.remarks()[0]
 
 
-def test_a_file_that_is_not_the_official_one_is_refused_with_its_line(tmp_path):
-    for lines, message in (
-        (["IN: jump OUT: I_JUMP", "jump I_JUMP"], "txt:2: expected 'IN: <source> OUT: <target>'"),
-        ([], "tasks_train_simple.txt has no pairs"),
-        (["IN: jump\udcff OUT: I_JUMP"], "txt:1: byte 9 of the line is not UTF-8"),
-        (["jump I_JUMP"], "tasks_train_simple.txt (1 lines) is not the official data, by their SHA-256; the task"),
-    ):
-        with pytest.raises(UserError, match=re.escape(message)):
-            read(write_folder(tmp_path, "simple", lines))
-
-
-def test_a_split_scheme_that_is_not_there_is_refused_with_the_nearest_or_with_where_to_get_it(tmp_path):
+def test_a_split_scheme_that_is_not_there_is_refused_with_where_to_get_it(tmp_path):
     path = "few_shot_split/tasks_train_fewshot_num1024_rep5.txt"  # as in the official repository
     for root, split, message in (
-        ("", "lenght", r"'lenght'.*'length'.* simple, "),
         ("", "mcd1", r"'mcd1' .* data.root to a copy of \S+/SCAN at .* pull request 2"),
         (tmp_path, "fewshot_num1_rep9", r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"),
         (tmp_path, "fewshot_num1024_rep5", f"can't read {re.escape(str(tmp_path / path))}: No such file"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from tests.tasks.corpora import Sentences, columns, invented, sources, targets, translation
+from tests.tasks.corpora import Sentences, columns, embedded, few, invented, root, sources, targets, translation
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.evaluation.evaluate import Output, summarise_outputs
@@ -21,7 +21,7 @@ from tfstudy.tasks.translation import task as task_module
 from tfstudy.tasks.translation.subwords import learn
 from tfstudy.tasks.translation.task import FAULTS, Pair, Translation, faults
 
-# The embedded languages
+__all__ = ["embedded", "few", "root"]  # fixtures
 
 
 def test_examples_are_the_sentences_of_the_language(embedded):
@@ -56,7 +56,6 @@ def test_no_sentence_of_another_split_is_trained_on(embedded, few, monkeypatch):
 
 def test_settings_that_contradict_are_refused():
     for config, message in (
-        ({"split": "corpsu"}, "split scheme 'corpsu'; did you mean 'corpus'? Expected one of: embedded, corpus"),
         ({"split": "corpus"}, "exactly one of data.root (a folder of files) and data.hub (an id)"),
         ({"root": "x", "revision": "y"}, "data.revision cannot be set with data.root"),
         ({"clean": True}, "data.clean can only be set with --split corpus"),
@@ -102,18 +101,10 @@ def test_training_pairs_that_leak_are_dropped_counted_and_announced(tmp_path):
         translation(root)
 
 
-FAULTY = {
-    "empty_side": ("a dog", " "),
-    "length_ratio": ("the " * 10, "mbwa"),
-    "identical_sides": ("BBC 2009", "BBC 2009"),
-    "duplicate": ("a dog", "mbwa"),
-}
-
-
 def test_only_train_pairs_with_a_fault_are_left_out_each_for_its_first(tmp_path):
-    assert FAULTY.keys() == FAULTS.keys()
     good = [("a dog", "mbwa"), ("a dog", "hao"), ("a b c d e f g h i", "x"), ("a cat", "paka")]
-    pairs = [Sentences(*p) for p in [*good, *FAULTY.values(), ("", "")]]
+    faulty = [("a dog", " "), ("the " * 10, "mbwa"), ("BBC 2009", "BBC 2009"), ("a dog", "mbwa")]  # one for each fault
+    pairs = [Sentences(*p) for p in [*good, *faulty, ("", "")]]
     assert [name for name in faults([Pair(*p, {}) for p in pairs]) if name] == [*FAULTS, "empty_side"]
     japanese = [Sentences("Congratulations!", "おめでとうございます"), Sentences("x", "彼は犬が大好きなんです。" * 2)]
     assert list(faults([Pair(*p, {}) for p in japanese])) == ["", "length_ratio"], "two characters are a word"
@@ -251,12 +242,10 @@ def test_all_scores_agree_on_what_is_right(tmp_path, gold, made):
     assert list(summarize_errors([prediction])) == ["correct"]
 
 
-JAPANESE = [("i like dogs", "私 は 犬 が 好き です 。"), ("he runs", "彼 は 走 る 。")]
-
-
 def test_japanese_is_scored_by_character_without_spaces(tmp_path):
-    root = columns(tmp_path, train=[("a dog", "犬")], test=JAPANESE)
-    guess, gold = ["私は猫が好きです。", "彼は走る。"], [t.replace(" ", "") for _, t in JAPANESE]
+    test = [("i like dogs", "私 は 犬 が 好き です 。"), ("he runs", "彼 は 走 る 。")]
+    root = columns(tmp_path, train=[("a dog", "犬")], test=test)
+    guess, gold = ["私は猫が好きです。", "彼は走る。"], [t.replace(" ", "") for _, t in test]
     wanted = sacrebleu.corpus_bleu(guess, [gold], tokenize="char").score / 100
     scores = scored(root, ["私は犬が好きです。", "彼 は 走る。"])
     assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == (1.0, 1.0, 1.0)
