@@ -204,7 +204,8 @@ def test_the_blocks_of_a_page_run_in_order(page, session):
     words = {word for block in BLOCKS[page] for word in re.findall(r"[\w-]+", block.text)}
     for study in STUDIES:
         if study.name in words:
-            session.copy(study)
+            ignore = shutil.ignore_patterns("checkpoints", "*.ckpt")
+            shutil.copytree(study, session.folder / "results" / study.name, ignore=ignore)
     for block in BLOCKS[page]:
         if block.title and not block.exempt:
             session.write(block)
@@ -213,15 +214,11 @@ def test_the_blocks_of_a_page_run_in_order(page, session):
 
 
 class Session:
-    """A working folder with copies of committed studies, and the names of the Python blocks so far."""
+    """A working folder, and the names of the Python blocks so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.names = folder, {"__name__": "page"}
         (folder / "results").mkdir()
-
-    def copy(self, study: Path) -> None:
-        weights = shutil.ignore_patterns("checkpoints", "*.ckpt")
-        shutil.copytree(study, self.folder / "results" / study.name, ignore=weights)
 
     def write(self, block: Block) -> None:
         path = self.folder / block.title

@@ -16,6 +16,7 @@ import tfstudy
 from tests.committed import ROOT
 
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+SUFFIXES = (".py", ".yaml", ".csv", ".bib", ".json")
 INSTALL = (*PIP, "install", "--no-deps", "--no-build-isolation", "--target")
 
 
@@ -53,9 +54,7 @@ def test_the_wheel_holds_the_package_with_tasks_and_configs_and_no_caches_or_res
     assert [name for name in names if re.search(r"__pycache__|\.pyc$|\.ckpt$|/\.|tests?/", name)] == []
     assert "tfstudy/py.typed" in names
     for folder, inside in (("tasks", "tfstudy/tasks"), ("configs", "tfstudy/configs")):
-        files = [
-            path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".yaml", ".csv", ".bib", ".json")
-        ]
+        files = [path for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
         assert {f"{inside}/{path.relative_to(ROOT / folder)}" for path in files} <= names
 
 
@@ -63,9 +62,8 @@ def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
     with tarfile.open(build(ROOT, "sdist", tmp_path / "sdist")) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     [folder] = (tmp_path / "source").iterdir()
-    assert {"README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "constraints.txt", "tasks"} <= {
-        path.name for path in folder.iterdir()
-    }
+    names = {path.name for path in folder.iterdir()}
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "constraints.txt", "tasks"} <= names
     assert contents(build(folder, "wheel", tmp_path / "wheel")) == contents(wheel)
 
 
@@ -84,10 +82,8 @@ def test_an_installed_wheel_runs_in_an_empty_folder(wheel, tmp_path):
     run(empty, *INSTALL, site, wheel)
     assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"tfstudy", "bin"}
     assert "SMOKE RUN" in run(empty, sys.executable, "-m", "tfstudy", "run", "scan", "--smoke", site=site)
-    where = (
-        "import tfstudy.config.trees as c; from tfstudy import tasks; print(tasks.__file__, c.__file__, c.configs())"
-    )
-    assert all(Path(place).is_relative_to(site) for place in run(empty, sys.executable, "-c", where, site=site).split())
+    code = "import tfstudy.tasks as t, tfstudy.config.trees as c; print(t.__file__, c.__file__, c.configs())"
+    assert all(Path(place).is_relative_to(site) for place in run(empty, sys.executable, "-c", code, site=site).split())
 
 
 # A plug-in package

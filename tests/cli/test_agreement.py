@@ -28,21 +28,13 @@ FILES = {
 DOCUMENTS = runpy.run_path(str(ROOT / "results" / "update.py"))
 
 
-@pytest.fixture
-def show(capsys):
-    """The output of a command."""
-
+def test_all_report_runs_made_before_a_version_was_raised_and_never_in_one_row_with_newer_ones(
+    finished, monkeypatch, capsys
+):
     def show(*words) -> str:
-        capsys.readouterr()
         assert tfstudy(*words) == 0
         return capsys.readouterr().out
 
-    return show
-
-
-def test_all_report_runs_made_before_a_version_was_raised_and_never_in_one_row_with_newer_ones(
-    show, finished, monkeypatch
-):
     for seed in "01":
         finished("lstm", "--seed", seed, study="mine")
     grid = ["grid", "--task", "reverse", *command()[2:], "--seed", "0-1", "--study", "mine", "--dry-run"]

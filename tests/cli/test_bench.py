@@ -1,20 +1,9 @@
 """`tfstudy bench`: tables, JSON and files; invalid requests are refused before anything is measured."""
 
-import pytest
-import torch
-
 from tests.commands import tfstudy
 from tfstudy.performance.record import read_records
 
-SMALL = ("--vary", "length=4,8", "--vary", "width=16", "--vary", "batch=2", "--threads", "1")
-
-
-@pytest.fixture(autouse=True)
-def _threads():
-    """As many threads of torch as before afterwards."""
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
+SMALL = ("--vary", "length=4,8", "--vary", "width=16", "--vary", "batch=2", "--threads", "1")  # as all tests
 
 
 def test_a_measurement_is_shown_and_written_with_its_table_and_figure(tmp_path, capsys):
@@ -24,8 +13,7 @@ def test_a_measurement_is_shown_and_written_with_its_table_and_figure(tmp_path, 
     assert err == ""
     title, head, *rows = out.splitlines()
     assert title == "training, width 16, batch 2"
-    heads = ["architecture", "length", "variant", "tokens/s", "±", "ratio", "MiB", "GFLOP"]
-    assert head.split() == heads
+    assert head.split() == ["architecture", "length", "variant", "tokens/s", "±", "ratio", "MiB", "GFLOP"]
     assert [row.split()[1:3] for row in rows[:4]] == [["4", "default"], ["4", "bf16"], ["8", "default"], ["8", "bf16"]]
     assert max(map(len, out.partition("\n\n")[0].splitlines())) <= 80
     assert sorted(path.name for path in (tmp_path / "speed").iterdir()) == ["bench.jsonl", "bench.svg"]

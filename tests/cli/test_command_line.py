@@ -73,6 +73,8 @@ def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monke
         ("run scan --study a/b", ["--study", "'a/b'"]),
         ("run copying --study performance", ["none of tuning, performance"]),
         ("predict abc jump", ["no folder of results at 'results'"]),
+        ("status study", ["no folder of results at 'results'"]),
+        ("grid --resume study", ["no folder of results at 'results'"]),
         ("result a b --log", ["OTHER and --log"]),
         ("list task", ["'task'", "tasks, architectures, instruments, presets, grids, runs"]),
         ("grid scam", ["unknown grid"]),
@@ -90,20 +92,6 @@ def test_invalid_input_is_one_line_with_exit_code_2_and_writes_nothing(words, fa
     assert error.startswith("error: ")
     assert (out, error.count("\n")) == ("", 1)
     assert [*Path().iterdir()] == []
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("tabel", "did you mean 'table'?"),
-        ("run scan --lr 3", "--lr"),
-        ("errors run --examples -1", "'--examples'"),
-        ("run scan --plugin", "--plugin"),
-    ],
-)
-def test_words_that_no_command_knows_are_answered_by_typer(words, message, capsys):
-    assert tfstudy(*words.split()) == 2
-    assert message in " ".join(capsys.readouterr().err.lower().split())
 
 
 def test_a_file_error_has_an_exit_code_and_says_how_to_resume(monkeypatch, capsys):

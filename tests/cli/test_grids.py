@@ -128,12 +128,10 @@ def test_a_run_is_resumed_with_its_preset_also_if_it_only_was_planned_and_a_chan
     for number, change in ((1, "steps: 500"), (3, "stesp: 400")):
         config = Path(jobs[number].path) / "config.yaml"
         config.write_text(config.read_text().replace("steps: 400", change))
-    retried, skipped = resumed_jobs(
-        study_runs(Path("results/study")), Path("results"), "study", RunOptions(accelerator="cpu")
-    )
-    assert sorted((job.path, job.options.preset) for job in retried) == sorted(
-        [(jobs[0].path, "paper"), (jobs[4].path, "small"), (jobs[5].path, "paper")]
-    )
+    left = study_runs(Path("results/study"))
+    retried, skipped = resumed_jobs(left, Path("results"), "study", RunOptions(accelerator="cpu"))
+    expected = [(jobs[0].path, "paper"), (jobs[4].path, "small"), (jobs[5].path, "paper")]
+    assert sorted((job.path, job.options.preset) for job in retried) == sorted(expected)
     assert "would be another run" in skipped[jobs[6].name]
     assert "would be another run" in skipped[jobs[1].name]
     assert "tune" in skipped[jobs[2].name]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import tfstudy as package
 from tests.commands import tfstudy
 from tfstudy import load
 from tfstudy.runs.store import open_run, read_predictions, saved_instruments
@@ -150,7 +149,7 @@ def test_attention_shows_the_most_attended_source_token_of_each_output_token(fin
     assert title == "cross attention: the largest weight of each token, mean over heads"
     assert head.split() == ["output", "layer", "1", "layer", "2"]
     assert [row.split()[:2] for row in rows] == [["1", "b"], ["2", "a"], ["3", "<eos>"]]
-    weights = package.load(run).attention("a b", "b a").weights["cross"][0].mean(0)[0]
+    weights = load(run).attention("a b", "b a").weights["cross"][0].mean(0)[0]
     best = int(weights.argmax())
     assert rows[0].split()[2:5] == [f"{weights[best]:.2f}", str(best + 1), ["a", "b", "<eos>"][best]]
     assert open_run(run).test_reads == reads
@@ -167,8 +166,7 @@ def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_o
     assert Path("entropy.png").read_bytes().startswith(b"\x89PNG")
     assert [saved_instruments(run) for run in runs] == [["entropy"]] * 2
     shutil.rmtree(runs[0] / "checkpoints")
-    other = ("--set", "examples=5", "-q")
-    assert tfstudy("measure", "mine", "entropy", *other) == 0
+    assert tfstudy("measure", "mine", "entropy", "--set", "examples=5", "-q") == 0
     out, err = capsys.readouterr()
     assert out.startswith("lstm, entropy: ")
     assert err.startswith(f"left out: {runs[0]} has no weights")
@@ -198,8 +196,7 @@ def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, 
     assert saved_instruments(run) == []
 
 
-def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_measured(finished, capsys):
-    run = finished()
+def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_measured(run, capsys):
     for examples in (5, 6):
         assert tfstudy("measure", run, "entropy", "--set", f"examples={examples}", "-q", "--save") == 0
         out, err = capsys.readouterr()
@@ -215,8 +212,7 @@ def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_mea
         assert "no weights" in capsys.readouterr().err
 
 
-def test_measurements_are_one_json_document_and_reading_a_test_set_is_counted(finished, capsys):
-    run = finished()
+def test_measurements_are_one_json_document_and_reading_a_test_set_is_counted(run, capsys):
     before = open_run(run).test_reads["test"]
     assert tfstudy("measure", run, "entropy", "--set", "split=test", *FEW, "--format", "json") == 0
     [found] = json.loads(capsys.readouterr().out)

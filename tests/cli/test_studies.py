@@ -105,21 +105,6 @@ def test_the_plan_of_the_same_configs_is_replaced():
     assert study_runs(Path("results/study")) == []
 
 
-def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
-    finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    for words, facts in {
-        ("status", "stduy"): ["stduy", "did you mean 'study'?"],
-        ("grid", "--resume", "stduy"): ["stduy", "did you mean 'study'?"],
-        ("status", "study", "--results", "nowhere"): ["nowhere", "folder of results"],
-        ("result", "s0-00000001", "--log"): ["s0-00000001", "did you mean 's0-00000000'?"],
-        ("result", "00000000", "zzz"): ["zzz", "results"],
-    }.items():
-        assert tfstudy(*words) == 2
-        err = capsys.readouterr().err
-        assert all(fact in err for fact in facts)
-        assert err.count("\n") == 1
-
-
 def test_each_run_is_a_row_of_a_table_and_a_check_is_a_json_document(capsys):
     write(Path("results/study"), result(0, 0.2), result(1, 0.4))
     assert tfstudy("table", "study", "--runs", "--format", "json") == 0

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from tests.example_plots import runs
 from tests.example_records import result, rival, three_architectures, write
 from tests.example_study import finish_run, planned
 from tfstudy.analysis.summary import rows_of
@@ -21,27 +22,23 @@ BETTER = re.compile(r"(\w+) \([\d.]+\) is significantly better than (.+?)(?=, an
 NAME = re.compile(r"(\w+) \([\d.]+\)")
 
 
-@pytest.fixture
-def study(tmp_path) -> Path:
-    return three_architectures(tmp_path)
-
-
-def test_comparisons_say_what_is_higher_what_is_not_tested_and_how_many_seeds_an_open_one_needs(study, tmp_path):
-    def said(*records, of=None):
-        cells, _ = comparisons(table(of or write(tmp_path / str(len(records)), *records), baseline="lstm"))
+def test_comparisons_say_what_is_higher_what_is_not_tested_and_how_many_seeds_an_open_one_needs(tmp_path):
+    def said(study):
+        cells, _ = comparisons(table(study, baseline="lstm"))
         return cells, {head: own[0] for head, own in cells.frame.items()}
 
-    cells, first = said(of=study)
+    cells, first = said(three_architectures(tmp_path))
     assert [first[head] for head in ("test set", "result", "difference", "q", "test", "needed to decide")] == [
         "length", "cnn is higher than lstm", "+55.5", "<.001", "Welch, 8 values", "",
     ]  # fmt: skip
     assert cells.bold == {"result": [True]}
     assert cells.title.startswith("3 comparisons on the same examples: 1 decided, 0 open, 2 not")
+    equal = [result(seed, 0.5) for seed in range(4)]
     close = [rival(seed, value) for seed, value in enumerate((0.5, 0.62, 0.55))]
-    _, first = said(*(result(seed, 0.5) for seed in range(3)), *close)
+    _, first = said(write(tmp_path / "close", *equal[:3], *close))
     assert first["result"] == "cnn or lstm: open"
     assert re.fullmatch(r"about \d+ more seeds?", first["needed to decide"])
-    _, first = said(*(one for seed in range(4) for one in (result(seed, 0.5), rival(seed, 0.5))))
+    _, first = said(write(tmp_path / "equal", *equal, *(rival(seed, 0.5) for seed in range(4))))
     assert first["needed to decide"] == "no difference to find"
 
 
@@ -70,8 +67,7 @@ def study_table(folder: Path, means: dict[str, dict[str, float]], seeds: int = 4
     made = []
     for split, own in means.items():
         for arch, mean in own.items():
-            names = {"arch": arch, "split": split, "experiment": f"{split}{arch}"}
-            made += [result(seed, mean + seed / 200, run=f"{split}{arch}{seed}", **names) for seed in range(seeds)]
+            made += runs(arch, *(mean + seed / 200 for seed in range(seeds)), split=split)
     return table(write(folder / "study", *made))
 
 

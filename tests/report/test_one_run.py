@@ -1,6 +1,5 @@
 """One run: its result, what has changed since it started, how two runs differ, and wrong predictions."""
 
-import gzip
 import json
 import re
 import shutil
@@ -11,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import GOLD, predict, put, result, set_environments, write
+from tests.example_records import predict, put, result, set_environments, write
 from tests.example_tables import text_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import first_error
@@ -20,25 +19,12 @@ from tfstudy.report.one_run import changes, errors, listing, marked
 from tfstudy.runs.schema import Result
 from tfstudy.runs.store import open_run, write_failure
 
-SETTINGS = ["data.train_examples=60", "data.eval_examples=10", "train.steps=2", "train.warmup_steps=1"]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    """The results of two finished runs, which differ in seed and dimension."""
-    results = tmp_path_factory.mktemp("finished")
-    words = [word for setting in SETTINGS for word in ("--set", setting)]
-    for seed, dim in ((0, 8), (1, 16)):
-        more = ["--seed", seed, "--set", f"model.dim={dim}", "--results", results]
-        assert tfstudy("run", "copying", "--arch", "lstm", "--accelerator", "cpu", *words, *more) == 0
-    return results
-
 
 @pytest.fixture
-def runs(made, tmp_path, capsys) -> list[Path]:
-    """Copies of them."""
+def runs(trained, tmp_path, capsys) -> list[Path]:
+    """Copies of two finished runs, which differ in their seed."""
     capsys.readouterr()
-    return sorted(Path(shutil.copytree(made, tmp_path / "results")).glob("runs/*/*/s*"))
+    return sorted(Path(shutil.copytree(trained, tmp_path / "results")).glob("study/*/*/s*"))
 
 
 @pytest.fixture
@@ -88,9 +74,8 @@ def test_a_raised_version_changed_data_and_other_defaults_outdate_a_run_but_miss
     edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
     verdict, head, *rows = [line.split() for line in why(run).splitlines()[2:] if line]
     assert (verdict, head) == (["outdated"], ["then", "now"])
-    assert {"model": "3", "data": "f" * 8, "train.beta2": "default"}.items() <= {
-        row[0]: row[-1] for row in rows
-    }.items()
+    now = {row[0]: row[-1] for row in rows}
+    assert {"model": "3", "data": "f" * 8, "train.beta2": "default"}.items() <= now.items()
 
 
 def read_corpus():
@@ -113,7 +98,7 @@ def test_an_edited_config_is_damaged_and_if_the_run_has_no_result_the_key_and_bo
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
-    retry = f"`tfstudy grid --resume runs --results {run.parents[3]}` resumes it"
+    retry = f"`tfstudy grid --resume study --results {run.parents[3]}` resumes it"
     assert f"; {retry}\nnot finished: its settings" in why(run)
     write_failure(run, "out of memory", 2)
     assert ": out of memory" in why(run)
@@ -121,6 +106,7 @@ def test_unfinished_and_failed_runs_are_reported_as_such(run):
 
 def test_the_difference_of_two_runs_has_settings_environment_and_metrics_in_percentage_points(runs, capsys):
     edit_record(runs[1], lambda entry: entry.update(threads=64))
+    put(runs[1], "config.yaml", (runs[1] / "config.yaml").read_text().replace("dim: 8", "dim: 16"))
     assert tfstudy("result", *runs) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["model.dim", "8", "16"] in lines
@@ -206,12 +192,3 @@ def test_lines_and_values_have_the_kinds_with_the_most_frequent_first(tmp_path):
     put(path, "config.yaml", "task: pairs\narch: lstm\ndata: {tokens: characters}\n")
     predict(study, ("ab", "a"), ("a b", "a"))
     assert {*errors(path, "test", 1).values["kinds"]} == {"stops early"}, "tokens are characters, spaces too"
-
-
-@pytest.mark.parametrize("content", [None, b"", b"no gzip", gzip.compress(b'{"source": "a"}\n[1', mtime=0)[:-9]])
-def test_missing_and_damaged_predictions_are_one_error(tmp_path, content):
-    study = predict(write(tmp_path / "study", result(0)), (GOLD, "a"))
-    [file] = study.glob("*/lstm/*/predictions/test.jsonl.gz")
-    file.unlink() if content is None else file.write_bytes(content)
-    with pytest.raises(UserError, match="no readable predictions of split 'test'"):
-        errors(file.parent.parent, "test", 1)

@@ -6,11 +6,11 @@ import matplotlib as mpl
 import pandas as pd
 import pytest
 
+from tests.commands import tfstudy
 from tests.example_plots import PART, drawn, folder, predict, runs, tagged, texts
 from tests.example_records import put, result, write
 from tfstudy import models
 from tfstudy.analysis.frame import read_study
-from tfstudy.cli import main
 from tfstudy.errors import UserError
 from tfstudy.report.plots import all_plots, make_plot, merge_studies, save_plot
 from tfstudy.report.plots.layout import COLOURS, architecture_colours, styles_of
@@ -20,9 +20,8 @@ from tfstudy.report.plots.layout import COLOURS, architecture_colours, styles_of
 def test_the_suffix_decides_the_file_format(tmp_path, capsys, ending, begin):
     write(tmp_path / "study", *runs("lstm", 0.5, 0.6), *runs("other", 0.1))
     out = tmp_path / "new" / f"picture{ending}"
-    with pytest.raises(SystemExit) as end:
-        main(["plot", "study", "--out", str(out), "--results", str(tmp_path)])
-    assert (end.value.code, capsys.readouterr().out.strip()) == (0, str(out))
+    assert tfstudy("plot", "study", "--out", out, "--results", tmp_path) == 0
+    assert capsys.readouterr().out.strip() == str(out)
     assert out.read_bytes().startswith(begin)
     with pytest.raises(UserError, match="cannot write"):
         save_plot([tmp_path / "study"], "split", out / "within-a-file.svg")
@@ -54,10 +53,8 @@ def test_a_plot_that_cannot_be_drawn_is_one_error_and_no_file(tmp_path, capsys, 
         write(tmp_path / "results" / name, result(0, splits={"test": PART | {"slices": slices}}))
     before = sorted(tmp_path.rglob("*"))
     out = [] if "--out" in words else ["--out", "a.png"]
-    with pytest.raises(SystemExit) as end:
-        main(["plot", "study", *words.split(), *out])
+    assert tfstudy("plot", "study", *words.split(), *out) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert end.value.code == 2
     assert line.startswith("error: ")
     assert expected in line
     assert sorted(tmp_path.rglob("*")) == before

@@ -13,17 +13,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tfstudy.errors import UserError
-from tfstudy.report.markup import (
-    FORMATS,
-    MINUS,
-    csv_text,
-    ends,
-    json_text,
-    number,
-    p_value,
-    q_equals,
-    significant,
-)
+from tfstudy.report.markup import FORMATS, MINUS, csv_text, ends, json_text, number, p_value, q_equals, significant
 from tfstudy.report.render import Cells, Terminal, render, show, text_width
 
 # Numbers and escapes
@@ -87,9 +77,8 @@ def test_no_line_is_wider_than_a_terminal_and_no_text_is_lost(rows, width):
     cells = Cells(dict(zip(heads, zip(*rows, strict=True), strict=True)), left=heads, folded=frozenset(heads))
     text = render([cells], (), "text", width=width)
     assert max(map(cell_len, text.splitlines())) <= width
-    assert sorted("".join(text.split())) == sorted(
-        "".join("".join([*heads, *(c for row in rows for c in row)]).split())
-    )
+    expected = "".join([*heads, *(cell for row in rows for cell in row)])
+    assert sorted("".join(text.split())) == sorted("".join(expected.split()))
 
 
 def test_a_table_wider_than_the_terminal_is_continued_below_and_heads_are_folded_only_if_that_helps():
@@ -103,22 +92,17 @@ def test_a_table_wider_than_the_terminal_is_continued_below_and_heads_are_folded
     assert "x" * 20 in render([path], (), "text", width=40), "a path that can be copied"
 
 
-def test_without_a_terminal_a_row_is_a_line(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+def test_without_a_terminal_a_row_is_a_line():
     assert text_width() > 10_000
     text = render([Cells({"a": ["word " * 40]}, headless=True)], (), "text")
     assert text == f"{'word ' * 40}".rstrip() + "\n"
 
 
-@pytest.fixture(autouse=True)
-def _terminal(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.mark.parametrize(("name", "value"), [("TERM", "xterm"), ("NO_COLOR", "1"), ("TERM", "dumb"), ("", "")])
 def test_a_terminal_shows_colour_a_pipe_plain_text_and_neither_obeys_a_control(monkeypatch, name, value):
+    for other in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv(name or "TERM", value or "xterm")
     out = io.StringIO()
     cells = Cells({"state": ["failed", "\x1b[2J"]}, title="title", styles={"failed": "bold red"})

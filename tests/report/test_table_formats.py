@@ -16,7 +16,7 @@ import pytest
 
 import tfstudy
 from tests.commands import tfstudy as command
-from tests.example_records import result, rival, three_architectures, write
+from tests.example_records import result, three_architectures, write
 from tests.example_tables import rows
 from tfstudy.analysis.published import beside
 from tfstudy.errors import UserError
@@ -94,13 +94,8 @@ def test_unknown_names_and_options_that_do_not_apply_are_refused(study, capsys, 
 # Published figures
 
 
-def condition(folder, **settings):
-    [found] = rows(write(folder, result(0, arch="cnn", split="addprim_jump") | settings))
-    return found
-
-
 def test_figures_are_of_the_same_kind_of_network_one_of_each_paper_and_never_a_maximum(tmp_path):
-    one = condition(tmp_path)
+    [one] = rows(write(tmp_path, result(0)))
     for split in ("length", "template_around_right", "addprim_jump", "mcd1", "simple"):
         for arch in ("cnn", "lstm", "transformer"):
             found = beside(one._replace(split=split, arch=arch), "exact_match")
@@ -118,9 +113,8 @@ def test_figures_are_of_the_same_kind_of_network_one_of_each_paper_and_never_a_m
 def test_names_are_escaped_in_latex(compared):
     names = [HOSTILE, "[x]", "*y\nz"]
     hostile = compared.rows.assign(split_label=names, preset_label=names, arch=names)
-    text = replace(compared, rows=hostile, notes=[Note("", "one\ntwo % three")], baseline=HOSTILE).render(
-        "tex", notes=True
-    )
+    renamed = replace(compared, rows=hostile, notes=[Note("", "one\ntwo % three")], baseline=HOSTILE)
+    text = renamed.render("tex", notes=True)
     escaped = r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l"
     assert all(f"\n{name} & " in text for name in (escaped, "{}[x]", "{}*y z")), "a row is no option of the one before"
     assert "architecture & {}[x] & {}*y z" in text.replace(f" & {escaped}", "")
@@ -142,15 +136,9 @@ def test_the_command_prints_for_people_on_a_terminal(study):
 # In Python
 
 
-@pytest.fixture
-def _results(tmp_path, monkeypatch):
+def test_the_table_is_what_the_command_prints(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "results").mkdir()
     three_architectures(tmp_path / "results")
-
-
-@pytest.mark.usefixtures("_results")
-def test_the_table_is_what_the_command_prints(capsys):
     table = tfstudy.table(baseline="lstm")
     for name, text in (("", table.render("md")), ("html", table._repr_html_()), ("text", repr(table))):
         assert command("table", "--baseline", "lstm", "--format", name) == 0
@@ -158,16 +146,3 @@ def test_the_table_is_what_the_command_prints(capsys):
     assert list(table.frame["arch"]) == ["cnn", "lstm", "transformer"]
     with pytest.raises(UserError, match="did you mean 'tex'"):
         table.render("latex")
-
-
-@pytest.mark.usefixtures("_results")
-def test_a_study_is_named_if_there_are_several(capsys):
-    write(Path("several/one"), result(0), result(1))
-    write(Path("several/two"), rival(0, 0.5))
-    with pytest.raises(UserError, match="name a study: one, two"):
-        tfstudy.table(results="several")
-    assert command("report", "--out", "a", "--results", "several") == 2
-    assert "name a study: one, two; or 'several' for all" in capsys.readouterr().err
-    assert command("table", "several", "--results", "several", "--format", "md") == 0
-    assert len(tfstudy.table("several", results="several").frame) == 2
-    assert command("table", "results/study/scan-length", "--format", "md") == 2

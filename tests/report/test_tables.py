@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_plots import runs, tagged
 from tests.example_records import put, result, write
 from tests.example_tables import compared, rows
 from tests.example_tables import notes as notes_of
@@ -14,22 +15,14 @@ from tfstudy.errors import UserError
 from tfstudy.report.tables import MANY, table, wide
 
 
-def seeds(arch: str, *shares: float, **more) -> list[dict]:
-    """Runs of an architecture, or of one of its experiments, with these results by seed."""
-    name = more.get("experiment", arch)
-    return [
-        result(s, x, **{"arch": arch, "experiment": name, "run": f"{name}{s}"} | more) for s, x in enumerate(shares)
-    ]
-
-
 def test_a_row_is_mean_and_interval_over_seeds_beside_figures_of_the_same_metric(tmp_path):
-    [row] = table(write(tmp_path / "study", *seeds("lstm", 0.2, 0.4, 0.6))).rows.itertuples()
+    [row] = table(write(tmp_path / "study", *runs("lstm", 0.2, 0.4, 0.6))).rows.itertuples()
     assert (len(row.runs), row.mean, row.low) == (3, pytest.approx(40), 0.0)  # t = 4.303, 20 / sqrt 3: no share is -9.7
     assert row.high == pytest.approx(89.68, abs=0.01)
     assert list(map(str, row.published)) == ["13.8 [lake-2018]†"]
     assert (row.oracle_length, list(map(str, row.published_oracle_length))) == (60.0, ["23.6 [lake-2018]†"])
     for equal in ((0.2,), (0.2, 0.2)):  # one seed and equal seeds have the interval within a run
-        [row] = table(write(tmp_path / str(len(equal)), *seeds("lstm", *equal))).rows.itertuples()
+        [row] = table(write(tmp_path / str(len(equal)), *runs("lstm", *equal))).rows.itertuples()
         assert (row.mean, row.low, row.high) == (20.0, 0.0, 50.0)
 
 
@@ -42,10 +35,10 @@ def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
 
 
 def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
-    *high, lost = seeds("cnn", 0.8, 0.81, 0.82, 0)
+    *high, lost = runs("cnn", 0.8, 0.81, 0.82, 0)
     lost |= {"status": "diverged", "reason": "nan"}
     del lost["splits"]
-    found = table(write(tmp_path, *high, lost, *seeds("lstm", 0.2, 0.21, 0.22)), baseline="lstm")
+    found = table(write(tmp_path, *high, lost, *runs("lstm", 0.2, 0.21, 0.22)), baseline="lstm")
     assert list(found.rows["group"]) == ["", ""]
     assert math.isnan(found.rows["q"][0])
     assert math.isnan(found.pairs["p"][0])
@@ -57,7 +50,7 @@ def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
 def test_a_comparison_says_the_same_in_either_order_and_other_seeds_are_not_paired(tmp_path):
     """Paired over the five seeds that both have, cnn would be higher by 2, and by the means it is lower by 11.5."""
     more = [(0.48 if seed < 5 else 0.7) + seed / 100 for seed in range(10)]
-    study = write(tmp_path, *seeds("cnn", *(0.5 + seed / 100 for seed in range(5))), *seeds("lstm", *more))
+    study = write(tmp_path, *runs("cnn", *(0.5 + seed / 100 for seed in range(5))), *runs("lstm", *more))
     [one] = compared(study)
     assert (one.method, one.mean) == ("Welch", pytest.approx(-11.5))
     other = swapped(one)
@@ -67,7 +60,7 @@ def test_a_comparison_says_the_same_in_either_order_and_other_seeds_are_not_pair
 
 
 def test_nothing_is_bold_and_there_are_no_letters_where_nothing_differs(tmp_path):
-    found = table(write(tmp_path, *seeds("lstm", 0.5, 0.51, 0.52), *seeds("cnn", 0.52, 0.51, 0.5)))
+    found = table(write(tmp_path, *runs("lstm", 0.5, 0.51, 0.52), *runs("cnn", 0.52, 0.51, 0.5)))
     assert list(found.rows["group"]) == ["a", "a"]
     assert list(found.rows["letters"]) == ["", ""], "letters that all share say nothing"
     assert not {"**", "letter"} & set(found.render("md").split())
@@ -75,7 +68,7 @@ def test_nothing_is_bold_and_there_are_no_letters_where_nothing_differs(tmp_path
 
 def test_a_table_warns_where_compared_architectures_differ_in_size_or_training(tmp_path):
     def warned(folder, **more):
-        study = write(tmp_path / folder, result(0, step=10), *seeds("cnn", 0.5, step=20, **more))
+        study = write(tmp_path / folder, result(0, step=10), *runs("cnn", 0.5, step=20, **more))
         return "; ".join(notes_of(table(study)))
 
     assert "differ in parameters by more than 5 %: cnn 1,051, lstm 1,000 (+5 %)" in warned("a", parameters=1051)
@@ -86,23 +79,21 @@ def test_a_table_warns_where_compared_architectures_differ_in_size_or_training(t
 
 
 def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):
-    part = result(0)["splits"]["test"]
-    slices = {"length": {v: {"n": 5, "metrics": {"exact_match": 1 / int(v)}} for v in ("10", "2")}}
-    found = table(write(tmp_path, result(0, splits={"test": part | {"slices": slices}})), by="length")
+    found = table(write(tmp_path, tagged(result(0), {"test": {"10": 0.1, "2": 0.5}})), by="length")
     assert list(zip(found.rows["value"], found.rows["mean"], strict=True)) == [("2", 50.0), ("10", 10.0)]
 
 
 def test_a_baseline_is_one_condition_on_each_test_set_and_the_one_without_settings_if_there_is_one(tmp_path, capsys):
     study = tmp_path / "results" / "both"
-    write(study, *(one for e in "ab" for one in seeds("lstm", 0.2, 0.6, experiment=e)), *seeds("cnn", 0.1, 0.2))
+    write(study, *(one for e in "ab" for one in runs("lstm", 0.2, 0.6, experiment=e)), *runs("cnn", 0.1, 0.2))
     assert tfstudy("table", "both", "--baseline", "lstm", "--results", study.parent) == 2
     labels = "'lstm dim=a', 'lstm dim=b'"
     assert f"--baseline lstm names 2 conditions: {labels}; name one of them" in capsys.readouterr().err
     assert list(table(study, baseline="lstm dim=b").rows["baseline"]) == ["lstm dim=b", "lstm dim=b", ""]
-    records = seeds("lstm", 0.6, 0.6, preset="untuned", experiment="u")
+    records = runs("lstm", 0.6, 0.6, preset="untuned", experiment="u")
     for split in ("length", "simple"):
-        records += seeds("lstm", 0.2, 0.2, split=split, experiment=f"l{split}")
-        records += seeds("cnn", 0.8, 0.8, split=split, experiment=f"c{split}")
+        records += runs("lstm", 0.2, 0.2, split=split, experiment=f"l{split}")
+        records += runs("cnn", 0.8, 0.8, split=split, experiment=f"c{split}")
     found = table(write(tmp_path / "two", *records), baseline="lstm").rows
     assert list(zip(found["split"], found["arch"], found["preset"], found["baseline"], strict=True)) == [
         ("length", "cnn", "default", "lstm"),
@@ -115,9 +106,9 @@ def test_a_baseline_is_one_condition_on_each_test_set_and_the_one_without_settin
 
 def test_a_task_has_a_table_with_a_row_for_each_condition_and_a_column_for_each_test_set(tmp_path):
     """Two widths of a Transformer on two test sets of copying, and an LSTM on one of SCAN, three seeds each."""
-    records = seeds("lstm", 0.2, 0.2, 0.2)
+    records = runs("lstm", 0.2, 0.2, 0.2)
     for dim, share in (("8", 0.5), ("16", 0.9)):
-        records += seeds("transformer", *[share] * 3, task="copying", split="copy", experiment=dim)
+        records += runs("transformer", *[share] * 3, task="copying", split="copy", experiment=dim)
     for one in records[3:]:
         part = one["splits"]["test"]
         longer = part | {"metrics": part["metrics"] | {"exact_match": 0.1 * (one["seed"] + 1)}}
@@ -128,17 +119,13 @@ def test_a_task_has_a_table_with_a_row_for_each_condition_and_a_column_for_each_
     assert list(first.frame) == ["dim", "test", "long"]
     assert {"architecture", "length", "parameters"} <= second.frame.keys(), "of a single row all is shown"
     assert list(first.frame["dim"]) == ["8", "16"]  # by their size
-    assert [text.split()[0] for text in (*first.frame["test"], *first.frame["long"])] == [
-        "50.0",
-        "90.0",
-        "20.0",
-        "20.0",
-    ]
+    means = {head: [text.split()[0] for text in first.frame[head]] for head in ("test", "long")}
+    assert means == {"test": ["50.0", "90.0"], "long": ["20.0", "20.0"]}
     assert (first.bold["test"], first.bold["long"]) == ([False, True], [False, False])
 
 
 def test_many_test_sets_are_rows_and_each_mean_is_in_the_row_and_the_column_that_name_it(tmp_path):
-    records = [*seeds("cnn", 0.5, 0.5), *seeds("lstm", 0.5, 0.5)]
+    records = [*runs("cnn", 0.5, 0.5), *runs("lstm", 0.5, 0.5)]
     for one in records:
         part, more = one["splits"]["test"], (one["arch"] == "cnn") / 2 + one["seed"] / 100
         one["splits"] = {f"test_{n}": part | {"metrics": {"exact_match": (n + more) / 10}} for n in range(MANY + 1)}
@@ -182,9 +169,8 @@ def test_notes_have_trivial_systems_outputs_that_were_cut_hours_and_signatures(t
     made = [run("en-de", 0.1, "13a"), run("en-ja", 0.12, "char", evaluate_seconds=3600.0, reused_from="0" * 64)]
     found = table(write(tmp_path / "two", *made))
     notes = notes_of(found)
-    assert "WARNING: held-out examples whose source occurs in training: 3 (in 2 evaluated test sets)" in found.render(
-        "md"
-    )
+    warning = "WARNING: held-out examples whose source occurs in training: 3 (in 2 evaluated test sets)"
+    assert warning in found.render("md")
     assert "trivial systems on length en-de: copy exact match 1.0; word by word exact match 10.0" in notes
     assert "outputs cut at the maximum number of tokens: length en-de lstm 2 %; length en-ja lstm 2 %" in notes
     assert any("3.0 device hours" in note for note in notes), "of copied weights only the evaluation counts"
