@@ -42,10 +42,13 @@ def test_a_prediction_of_a_b_c_d(prediction, kind, position):
 
 
 @given(TOKENS, TOKENS)
-def test_every_prediction_has_one_kind_and_is_correct_only_if_it_is(target, prediction):
-    kind = kind_of(target, prediction)
+def test_every_prediction_has_one_kind_and_its_first_error_where_the_prefixes_end(target, prediction):
+    kind, place = kind_of(target, prediction), first_error(target, prediction)
     assert kind in KINDS
-    assert (kind == "correct") == (target == prediction) == (first_error(target, prediction) is None)
+    assert (kind == "correct") == (target == prediction) == (place is None)
+    if place is not None:
+        assert target[:place] == prediction[:place]
+        assert target[place : place + 1] != prediction[place : place + 1]
     if len(prediction) == len(target):
         assert kind in ("correct", "swapped parts", "one token replaced", "other, correct length")
 
@@ -61,23 +64,9 @@ def test_a_repeated_and_an_omitted_part_are_found(target, data):
     assert kind_of(target, omitted) in ("omitted part", "stops early")
 
 
-@given(TOKENS, st.data())
-def test_the_first_error_is_where_the_prefixes_end(gold, data):
-    found = data.draw(TOKENS)
-    place = first_error(gold, found)
-    if place is not None:
-        assert gold[:place] == found[:place]
-        assert gold[place : place + 1] != found[place : place + 1]
-
-
-def row(source, target, prediction):
-    return Prediction(source, target, prediction)
-
-
 def test_kinds_are_counted_with_examples_and_positions():
-    found = count_errors(
-        [row("1", "a b", "a b"), row("2", "a b", "a"), row("3", "a b", ""), row("4", "a b c d", "a b c")], 1
-    )
+    rows = ("1", "a b", "a b"), ("2", "a b", "a"), ("3", "a b", ""), ("4", "a b c d", "a b c")
+    found = count_errors([Prediction(*row) for row in rows], 1)
     assert found.n == 4
     assert found.kinds == {"correct": 1, "empty": 1, "stops early": 2}
     assert found.first_error == {"empty": 0.0, "stops early": (0.5 + 0.75) / 2}
@@ -94,17 +83,13 @@ def test_kinds_are_counted_with_examples_and_positions():
     ],
 )
 def test_targets_without_spaces_are_compared_by_character(prediction, kind):
-    assert count_errors([row("i like", "我喜欢狗和猫。", prediction)]).kinds == {kind: 1}
-
-
-def slices(n: int = 100, **accuracies: float) -> dict:
-    """Slices of `n` examples of each length, such as `n7=0.9`."""
-    return {"length": {k[1:]: {"n": n, "metrics": {"exact_match": v}} for k, v in accuracies.items()}}
+    assert count_errors([Prediction("i like", "我喜欢狗和猫。", prediction)]).kinds == {kind: 1}
 
 
 def scores(n: int = 100, **accuracies: float) -> SplitScores:
-    """The scores of a split with these slices."""
-    return SplitScores.create("test", {"n": n * len(accuracies), "slices": slices(n, **accuracies)})
+    """The scores of a split with `n` examples of each length, such as `n7=0.9`."""
+    slices = {k[1:]: {"n": n, "metrics": {"exact_match": v}} for k, v in accuracies.items()}
+    return SplitScores.create("test", {"n": n * len(accuracies), "slices": {"length": slices}})
 
 
 def test_l90_is_the_longest_length_before_accuracy_first_falls_below_90_per_cent():
@@ -125,14 +110,9 @@ def test_examples_of_one_length_are_counted_over_all_splits():
     assert found.exact_match["3"] == {"n": 200, "exact_match": 0.75}
 
 
-def test_every_length_has_the_same_weight_in_the_mean_over_lengths():
-    unequal = slices(n1=1.0, n2=0.5, n3=0.0)
-    unequal["length"]["3"]["n"] = 1
-    assert mean_over_lengths(unequal) == {"mean_over_lengths": {"exact_match": 0.5}}
-    assert mean_over_lengths({}) == {}
-
-
-def test_a_metric_without_cases_at_some_length_has_no_mean_over_lengths():
-    first, second = {"metrics": {"exact_match": 1.0, "recall": 0.5}}, {"metrics": {"exact_match": 0.0}}
+def test_every_length_has_the_same_weight_in_a_mean_and_metrics_without_cases_at_some_length_have_none():
+    first = {"n": 100, "metrics": {"exact_match": 1.0, "recall": 0.5}}
+    second = {"n": 1, "metrics": {"exact_match": 0.0}}
     for parts in ({"1": first, "2": second}, {"1": second, "2": first}):
         assert mean_over_lengths({"length": parts}) == {"mean_over_lengths": {"exact_match": 0.5}}
+    assert mean_over_lengths({}) == {}

@@ -1,4 +1,4 @@
-"""Dropout, layers in less memory, the cache of keys and values, and rectangles."""
+"""Dropout, layers in less memory, and the cache of keys and values."""
 
 import math
 from contextlib import nullcontext
@@ -18,28 +18,22 @@ from tfstudy.models import checkpointing
 from tfstudy.models.attention import SPARE, Cache, KeyValue
 from tfstudy.models.checkpointing import gradient_checkpointing
 from tfstudy.models.dropout import Dropout, dropout_seed
-from tfstudy.models.tokens import Tokens, flat, rectangles
+from tfstudy.models.tokens import Tokens
 
 # Dropout
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
-def test_dropout_keeps_the_expectation_and_drops_its_share(probability):
+def test_dropout_keeps_the_expectation_and_drops_its_share_of_elements_independently_of_neighbours(probability):
     torch.manual_seed(0)
     n = 400_001
     y = Dropout(probability)(torch.ones(n))
-    error = math.sqrt(probability * (1 - probability) / n)
-    assert abs((y == 0).double().mean() - probability) < 4 * error
-    assert abs(y.double().mean() - 1) < 4 * error / (1 - probability)
+    dropped, variance = (y == 0).double() - probability, probability * (1 - probability)
+    assert abs(dropped.mean()) < 4 * math.sqrt(variance / n)
+    assert abs(y.double().mean() - 1) < 4 * math.sqrt(variance / n) / (1 - probability)
     assert_close(y[y != 0].unique(), torch.tensor([1 / (1 - probability)]), rtol=1e-4, atol=0)
-
-
-def test_dropped_elements_are_independent_of_their_neighbours():
-    torch.manual_seed(0)
-    n = 400_000
-    dropped = (Dropout(0.3)(torch.ones(n)) == 0).double() - 0.3
     for lag in (1, 2, 3, 4, 5):
-        assert abs((dropped[lag:] * dropped[:-lag]).mean()) < 4 * 0.3 * 0.7 / math.sqrt(n)
+        assert abs((dropped[lag:] * dropped[:-lag]).mean()) < 4 * variance / math.sqrt(n)
 
 
 # Attention in chunks
@@ -60,11 +54,8 @@ class Largest(TorchDispatchMode):
         return out
 
 
-EXPLICIT = ("lstm-additive", "lstm", "cnn", "transformer-relative", "transformer-contextual")
-
-
 @torch.no_grad()
-@pytest.mark.parametrize("name", EXPLICIT)
+@pytest.mark.parametrize("name", ["lstm-additive", "lstm", "cnn", "transformer-relative", "transformer-contextual"])
 def test_attention_in_chunks_is_the_same_and_no_tensor_of_a_long_input_is_much_larger_than_the_bound(
     monkeypatch, build, name
 ):
@@ -114,58 +105,19 @@ def test_checkpointed_layers_have_the_same_gradients_and_keep_less(arch, seed):
 # The cache
 
 
-def drawn(length, batch=2):
-    return KeyValue(torch.randn(batch, 3, length, 4), torch.randn(batch, 3, length, 4))
-
-
-def appended(*parts):
-    return tuple(torch.cat(tensors, 2) for tensors in zip(*parts, strict=True))
-
-
-def grown(first, *parts):
-    cache = Cache(*first)
-    for part in parts:
-        cache = cache.append(part)
-    return cache
-
-
-def seen(cache):
-    return cache.keys, cache.values
+def drawn():
+    return KeyValue(torch.randn(2, 3, 1, 4), torch.randn(2, 3, 1, 4))
 
 
 @torch.no_grad()
 def test_a_beam_uses_the_same_memory_again_but_never_that_of_a_cache_that_is_kept():
-    rows, cache, places, kept = torch.tensor([1, 0]), grown(drawn(1), drawn(1)), set(), []
+    rows, cache, places, kept = torch.tensor([1, 0]), Cache(*drawn()).append(drawn()), set(), []
     for step in range(SPARE - 2):
-        cache = cache.append(drawn(1)).select_rows(rows)
+        cache = cache.append(drawn()).select_rows(rows)
         places.add(cache.keys.data_ptr())
         if step % 4 == 0:
-            kept.append((cache, [tensor.clone() for tensor in seen(cache)]))
+            kept.append((cache, cache.keys.clone(), cache.values.clone()))
     assert len(places) <= 2 + len(kept)
-    for held, before in kept:
-        assert_close(list(seen(held)), before, rtol=0, atol=0)
-
-
-# Tokens
-
-PADDED = [torch.tensor([[1, 2, 3], [4, 5, 0]]), torch.tensor([[7]]), torch.zeros(0, 4, dtype=torch.long)]
-
-
-def test_padded_rows_are_laid_flat_and_seen_as_rectangles_again():
-    tokens = Tokens.of(*PADDED)
-    assert tokens.ids.tolist() == [1, 2, 3, 4, 5, 0, 7]
-    assert tokens.mask.tolist() == [True] * 5 + [False, True]
-    again = [ids for (ids,) in tokens.rectangles(tokens.ids)]
-    assert all(torch.equal(a, b) for a, b in zip(again, PADDED, strict=True))
-    assert torch.equal(flat(again), tokens.ids)
-    assert Tokens.of(PADDED[0]).ids.data_ptr() == PADDED[0].data_ptr(), "a single rectangle is not copied"
-    [(x, y)] = rectangles([(2, 3)], torch.arange(12).view(6, 2), torch.arange(6))
-    assert x.shape == (2, 3, 2)
-    assert y.tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_a_state_after_several_rectangles_is_not_continued(build, source, tokens):
-    model = build("transformer").eval()
-    _, state = model.decode(Tokens.of(tokens, tokens[:, :3]), model.encode(Tokens.of(source, source)))
-    with pytest.raises(ValueError, match="after several rectangles"):
-        model.decode(Tokens.of(tokens, tokens), state)
+    for held, keys, values in kept:
+        assert torch.equal(held.keys, keys)
+        assert torch.equal(held.values, values)

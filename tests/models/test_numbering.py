@@ -73,25 +73,20 @@ def ids(text, rows=1):
     return Tokens.of(torch.tensor([[VOCAB.index(token) for token in text]] * rows))
 
 
-def digit_places(text, size=50):
-    """The positions of the tokens of `text`, without spaces."""
+@pytest.mark.parametrize(
+    ("text", "size", "expected"),
+    [
+        ("012+10=", 50, [1, 2, 3, 0, 1, 2, 0]),
+        ("+0+", 50, [0, 1, 0]),
+        ("2", 50, [1]),
+        ("0120120+1", 4, [1, 2, 3, 3, 3, 3, 3, 0, 1]),
+    ],
+)
+def test_positions_count_from_one_in_each_number_up_to_the_end_of_the_table(text, size, expected):
     digits = DigitPositions(Setup(4, positions=size), len(VOCAB), len(VOCAB)).eval()
     mark_digits(digits, DIGITS, VOCAB, VOCAB)
     read = ids(text)
-    return digits.positions(read, digits.source_digits, digits.start(read))[0].tolist()
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("012+10=", [1, 2, 3, 0, 1, 2, 0]),
-        ("+0+", [0, 1, 0]),
-        ("2", [1]),
-    ],
-)
-def test_positions_count_from_one_in_each_number_up_to_the_end_of_the_table(text, expected):
-    assert digit_places(text) == expected
-    assert digit_places("0120120+1", size=4) == [1, 2, 3, 3, 3, 3, 3, 0, 1]
+    assert digits.positions(read, digits.source_digits, digits.start(read))[0].tolist() == expected
 
 
 def test_the_offset_is_random_in_training_and_keeps_numbers_within_the_table():
@@ -105,9 +100,7 @@ def test_the_offset_is_random_in_training_and_keeps_numbers_within_the_table():
 
 
 def adding():
-    torch.manual_seed(0)
-    config = Transformer.Config(**{**Transformer.small, "dropout": 0, "positions": "none", "digit_positions": 40})
-    return Transformer(config, len(VOCAB), len(VOCAB))
+    return model(positions="none", digit_positions=40)
 
 
 def test_swapped_operands_are_the_same_source_and_swapped_digits_are_not():

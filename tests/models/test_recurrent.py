@@ -162,16 +162,13 @@ def delta_by_steps(query, key, value, correct, log_decay, matrix):
     return torch.stack(outputs, 2), state.mT
 
 
-def drawn_inputs(length, rows=2, heads=3, width=4):
-    query, key, value = torch.randn(3, rows, heads, length, width, dtype=torch.float64).unbind(0)
-    correct, log_decay = torch.rand(2, rows, heads, length, dtype=torch.float64).unbind(0)
-    start = torch.randn(rows, heads, width, width, dtype=torch.float64)
-    return [query, nn.functional.normalize(key, dim=-1), value, 2 * correct, -0.2 * log_decay, start]
-
-
 @pytest.mark.parametrize("length", [1, 5, CHUNK, CHUNK + 1, 3 * CHUNK + 7])
 def test_the_chunks_of_the_delta_rule_and_their_gradients_are_those_of_the_recurrence(length):
-    inputs = [x.requires_grad_() for x in drawn_inputs(length)]
+    query, key, value = torch.randn(3, 2, 3, length, 4, dtype=torch.float64).unbind(0)
+    correct, log_decay = torch.rand(2, 2, 3, length, dtype=torch.float64).unbind(0)
+    start = torch.randn(2, 3, 4, 4, dtype=torch.float64)
+    inputs = [query, nn.functional.normalize(key, dim=-1), value, 2 * correct, -0.2 * log_decay, start]
+    inputs = [x.requires_grad_() for x in inputs]
 
     def results(rule):
         outputs, matrix = rule(*inputs)

@@ -1,4 +1,4 @@
-"""Attention, the layers of the Transformer and its layouts, against slow computations and against torch."""
+"""The layers of the Transformer and its layouts, against formulas and against torch."""
 
 import math
 
@@ -10,42 +10,12 @@ from torch.testing import assert_close
 from tests.conftest import perturbed
 from tests.models.reference import CLOSE, randomised, sight
 from tfstudy.instruments.hooks import logits_of
-from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import parameter_count
 from tfstudy.models.decoder_only import after_source
 from tfstudy.models.layers import Layer, feedforward
 from tfstudy.models.residual import Residual
 from tfstudy.models.tokens import Tokens, flat
 from tfstudy.models.transformer import Transformer
-
-# Attention
-
-
-def by_hand(attention, x, y, allowed):
-    """softmax(Q K^T / sqrt(d)) V for one row, head by head and query by query."""
-    head = x.shape[-1] // attention.heads
-    q, k, v = attention.query(x), *attention.key_value(y).chunk(2, -1)
-    rows = []
-    for i in range(len(x)):
-        parts = []
-        for h in range(attention.heads):
-            at = slice(h * head, (h + 1) * head)
-            seen = [j for j in range(len(y)) if allowed(i, j)]
-            weights = torch.stack([q[i, at] @ k[j, at] / math.sqrt(head) for j in seen]).exp()
-            parts.append(sum(w * v[j, at] for w, j in zip(weights / weights.sum(), seen, strict=True)))
-        rows.append(attention.out(torch.cat(parts)))
-    return torch.stack(rows)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_attention_looks_at_its_own_row_of_its_own_rectangle_only(causal):
-    attention, seen = randomised(MultiHeadAttention(12, 3)), sight([(1, 4), (2, 3)], causal=causal)
-    x = torch.randn(10, 12)
-    got = attention(x, seen, attention.key_values(x, seen))
-    for start, end in ((0, 4), (4, 7), (7, 10)):
-        expected = by_hand(attention, x[start:end], x[start:end], lambda i, j: j <= i or not causal)
-        assert_close(got[start:end], expected, **CLOSE)
-
 
 # Layers
 

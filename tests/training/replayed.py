@@ -5,8 +5,7 @@ from contextlib import nullcontext
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.training.small_training import small_training
-from tfstudy.training.fit import fit
+from tests.training.small_training import trained
 from tfstudy.training.graphs import CaptureError, Execution, Graphs
 from tfstudy.training.module import Seq2Seq
 
@@ -50,7 +49,6 @@ class Repeated(Graphs):
         if self.refuse:
             raise CaptureError("operation not permitted when stream is capturing")
         self.captures += 1
-
         first = self.watch
 
         def replay():
@@ -78,8 +76,6 @@ class ReplayedExecution(Execution):
         return self.given
 
 
-def graphed(*args, callbacks=(), execution: Execution | None = None, **settings) -> Seq2Seq:
+def graphed(*args, execution: Execution | None = None, **settings) -> Seq2Seq:
     """A module after training with steps that are replayed."""
-    module, data = small_training(*args, **settings)
-    fit(module, data, accelerator="cpu", callbacks=callbacks, execution=execution or ReplayedExecution())
-    return module
+    return trained(*args, execution=execution or ReplayedExecution(), **settings)

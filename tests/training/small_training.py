@@ -1,7 +1,5 @@
 """Training of small models on a small task, for the tests of this folder."""
 
-from pathlib import Path
-
 import torch
 
 from tfstudy import models, tasks
@@ -26,10 +24,10 @@ def small_training(arch: str = "lstm", dropout: float = 0.0, seed: int = 0, **tr
     return Seq2Seq(model, len(data.target_vocab), config, seed), data
 
 
-def trained(*args, callbacks=(), **settings) -> Seq2Seq:
+def trained(*args, callbacks=(), resume=None, execution=None, **settings) -> Seq2Seq:
     """A module after training."""
     module, data = small_training(*args, **settings)
-    fit(module, data, accelerator="cpu", callbacks=callbacks)
+    fit(module, data, accelerator="cpu", callbacks=callbacks, resume=resume, execution=execution)
     return module
 
 
@@ -37,11 +35,3 @@ def same(one: torch.nn.Module, other: torch.nn.Module, **close) -> bool:
     """Whether two modules have the same weights, bit by bit unless tolerances are given."""
     pairs = list(zip(one.parameters(), other.parameters(), strict=True))
     return all(torch.allclose(a, b, **close) if close else torch.equal(a, b) for a, b in pairs)
-
-
-def metrics(path: Path) -> dict[tuple[str, str], float]:
-    """The values in `metrics.csv` by step and name."""
-    rows = [line.split(",") for line in (path / "metrics.csv").read_text().splitlines()[1:]]
-    out = {(step, name): float(value) for step, name, value in rows}
-    assert len(out) == len(rows), "a row was written twice"
-    return out

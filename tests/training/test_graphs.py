@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from tests.conftest import VARIANTS
 from tests.training.replayed import NoWaiting, Repeated, ReplayedExecution, graphed
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tests.training.test_resuming import Interrupt, InterruptionError
@@ -12,7 +13,6 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import ResidentRows, Shape
 from tfstudy.data.encoding import PaddedRows
 from tfstudy.training.callbacks import Checkpoints
-from tfstudy.training.fit import fit
 from tfstudy.training.graphs import Execution, GraphedGradients
 from tfstudy.training.loss import TrainingLoss
 
@@ -21,7 +21,8 @@ LONG = {"steps": 50, "validation_interval": 50, "log_interval": 50, "micro_batch
 LONG |= {"batching": "length"}
 SHORT = LONG | {"steps": 20}
 ROWS = torch.arange(3, 11)
-QUICK = ("small", "dilated", "fire", "contextual", "randomised", "share_layers", "digits")
+QUICK = ("", "dilated", "fire", "contextual", "randomised", "share_layers", "digits")
+SLOW = [name for name in VARIANTS if name.partition("-")[2] not in QUICK]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -70,10 +71,7 @@ def test_a_run_resumes_with_the_other_way_of_computing_steps(first, second, tmp_
     settings = {"steps": 6, "validation_interval": 2, "micro_batches": 1}
     with pytest.raises(InterruptionError):
         first(callbacks=[Checkpoints(tmp_path, "0"), Interrupt()], **settings)
-    module, data = small_training(**settings)
-    execution = ReplayedExecution() if second is graphed else None
-    callbacks, checkpoint = [Checkpoints(tmp_path, "0")], tmp_path / "last.ckpt"
-    fit(module, data, accelerator="cpu", callbacks=callbacks, resume=checkpoint, execution=execution)
+    module = second(callbacks=[Checkpoints(tmp_path, "0")], resume=tmp_path / "last.ckpt", **settings)
     assert module.global_step == 6
     assert same(module, trained(**settings), atol=2e-4)
 
@@ -100,27 +98,18 @@ def test_where_no_graph_is_possible_steps_are_eager_with_a_line_only_if_graphs_w
     requested, settings, fact
 ):
     recorded, reported = [], []
-    module, data = small_training(**settings)
-    execution = Execution(requested, recorded.append, reported.append)
-    fit(module, data, accelerator="cpu", execution=execution)
+    module = trained(execution=Execution(requested, recorded.append, reported.append), **settings)
     assert [text.partition(",")[0] for text in recorded] == ["eager"]
     assert [fact in line for line in reported] == [True] * bool(fact)
     assert same(module, trained(**settings))
 
 
-def variants():
-    for arch in ARCHITECTURES:
-        cls = models.find(arch)
-        for name, changes in {"small": {}, **cls.variants}.items():
-            config = cls.Config(**{**cls.small, **changes, "dropout": 0.2})
-            marks = () if name in QUICK else pytest.mark.slow
-            yield pytest.param(cls, config, id=f"{arch}-{name}", marks=marks)
-
-
-@pytest.mark.parametrize(("cls", "config"), list(variants()))
-def test_a_loss_can_be_computed_where_no_value_can_be_read(cls, config, monkeypatch):
+@pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow) if x in SLOW else x for x in VARIANTS])
+def test_a_loss_can_be_computed_where_no_value_can_be_read(name, monkeypatch):
     """On the device `meta`, which takes the ways of a GPU, tensors have no values, and none of the CPU may mix in."""
-    model = cls(config, 12, 12).to("meta")
+    arch, config = VARIANTS[name]
+    cls = models.find(arch)
+    model = cls(cls.Config(**config | {"dropout": 0.2}), 12, 12).to("meta")
     source, target = (torch.zeros(4, n, dtype=torch.long, device="meta") for n in (7, 5))
     monkeypatch.setattr(torch, "tensor", None)  # would copy a value of the CPU to the device
     with NoWaiting():

@@ -5,14 +5,10 @@ import sys
 import pytest
 import torch
 
-from tests.training.small_training import metrics, small_training
+from tests.training.small_training import small_training, trained
 from tfstudy.training import memory
-from tfstudy.training.fit import fit
-from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.memory import attempt, peak_mib, reset_peak, within_budget
 
-CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
-ERRORS = [RuntimeError(CPU_MESSAGE), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()]
 CPU = torch.device("cpu")
 
 
@@ -20,7 +16,8 @@ def test_lack_of_memory_is_recognised_and_other_errors_are_raised():
     def fail(error):
         raise error
 
-    for error in ERRORS:
+    message = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
+    for error in (RuntimeError(message), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()):
         assert attempt(lambda error=error: fail(error)) is None
     assert attempt(lambda: torch.empty(2**60, dtype=torch.uint8)) is None, "a real allocation"
     with pytest.raises(RuntimeError, match="shapes"):
@@ -31,16 +28,11 @@ def row_count(micro_batch):
     return sum(len(rectangle.source) for rectangle in micro_batch)
 
 
-def test_a_micro_batch_within_the_budget_has_the_same_rows_and_validation_measures_the_same(tmp_path, monkeypatch):
-    def measured(name):
-        module, data = small_training(steps=2)
-        (tmp_path / name).mkdir()
-        fit(module, data, accelerator="cpu", loggers=[MetricsFile(tmp_path / name / "metrics.csv")])
-        return metrics(tmp_path / name)
-
-    whole = measured("whole")
+def test_a_micro_batch_within_the_budget_has_the_same_rows_and_validation_measures_the_same(monkeypatch):
+    whole = trained(steps=2).trainer.callback_metrics
     monkeypatch.setattr(memory, "BUDGET", 2000)
-    assert measured("bounded") == pytest.approx(whole, abs=1e-6)
+    torch.testing.assert_close(trained(steps=2).trainer.callback_metrics, whole, atol=1e-6, rtol=0)
+    assert "validation_loss" in whole
     monkeypatch.setattr("tfstudy.data.encoding.RECTANGLE_OVERHEAD", 0)
     [micro_batch] = small_training()[1].encoded["train"].batch(torch.arange(10), 1, 3).micro_batches
     parts = list(within_budget(micro_batch, lambda part: 500 * row_count(part)))

@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from lightning.pytorch.loggers import Logger
 
 from tests.commands import tfstudy
-from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tests.training.small_training import trained
-from tfstudy import tasks
 from tfstudy.experiment import api
 from tfstudy.runs.store import read_result
 from tfstudy.training import loggers, progress
@@ -25,13 +22,15 @@ from tfstudy.training.callbacks import TrainingProgress
 class Fake(Logger):
     """Records all calls."""
 
-    instances: ClassVar[list["Fake"]] = []
     name, version = "fake", ""
 
-    def __init__(self, *target) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.target, self.metrics, self.hyperparameters, self.ends = target, [], {}, []
-        Fake.instances.append(self)
+        self.targets, self.metrics, self.hyperparameters, self.ends = [], [], {}, []
+
+    def start(self, *target):
+        self.targets.append(target)
+        return self
 
     def log_hyperparams(self, params, *_, **__):
         self.hyperparameters = params
@@ -43,30 +42,22 @@ class Fake(Logger):
         self.ends.append(status)
 
 
-@pytest.fixture(autouse=True)
-def _fake(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(loggers.FACTORIES, "fake", Fake)
-    monkeypatch.setattr(Fake, "instances", [])
-    monkeypatch.setattr(api, "LOGGERS", [*api.LOGGERS, "fake"])
-    monkeypatch.setattr(api, "find_spec", lambda name: name == "fake" or find_spec(name))
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        yield
-
-
 def rows(path: Path) -> Iterator[tuple[int, str, float]]:
     with (path / "metrics.csv").open(newline="") as file:
         yield from ((int(r["step"]), r["metric"], float(r["value"])) for r in csv.DictReader(file))
 
 
-def test_a_logger_gets_the_config_and_every_row_and_a_resumed_run_continues_in_the_same_place(undisturbed):
+def test_a_logger_gets_the_config_and_every_row_and_a_resumed_run_continues_in_the_same_place(undisturbed, monkeypatch):
+    fake = Fake()
+    monkeypatch.setitem(loggers.FACTORIES, "fake", fake.start)
+    monkeypatch.setattr(api, "LOGGERS", [*api.LOGGERS, "fake"])
+    monkeypatch.setattr(api, "find_spec", lambda name: name == "fake" or find_spec(name))
     killed([*command(), "--logger", "fake"], at_row(25))
     assert tfstudy(*command(), "--logger", "fake") == 0
     assert_same(folder(), undisturbed(command()))
     assert folder().name == undisturbed(command()).name, "a logger is no part of a run's identity"
-    [fake] = Fake.instances
     name = "/".join(folder().parts[-3:])
-    assert fake.target == (folder() / "logs" / "fake", read_result(folder()).run, name, 20)
+    assert fake.targets == [(folder() / "logs" / "fake", read_result(folder()).run, name, 20)]
     assert fake.hyperparameters["model"]["hidden"] == 16
     assert fake.metrics == [row for row in rows(folder()) if row[0] > 20]
     assert fake.ends == ["success"]
@@ -103,17 +94,14 @@ def logged_twice(kind: str) -> Path:
     return folder() / "logs" / kind
 
 
-def losses() -> list[tuple[int, float]]:
-    return [(step, pytest.approx(value)) for step, metric, value in rows(folder()) if metric == "train_loss"]
-
-
 def test_tensorboard_shows_a_resumed_run_as_one():
     path = logged_twice("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(path))
     events.Reload()
-    assert [(event.step, event.value) for event in events.Scalars("train_loss")] == losses()
+    losses = [(step, pytest.approx(value)) for step, metric, value in rows(folder()) if metric == "train_loss"]
+    assert [(event.step, event.value) for event in events.Scalars("train_loss")] == losses
 
 
 def test_wandb_is_offline_and_keeps_the_id_of_a_resumed_run(monkeypatch):

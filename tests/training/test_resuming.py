@@ -17,15 +17,7 @@ from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
 from tfstudy.runs.store import read_result
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
-from tfstudy.training.checkpoints import (
-    STATE_KEY,
-    load_checkpoint,
-    metrics_digest,
-    resumable_checkpoint,
-    rewind_metrics,
-    save_checkpoint,
-)
-from tfstudy.training.fit import fit
+from tfstudy.training.checkpoints import STATE_KEY, load_checkpoint, resumable_checkpoint, save_checkpoint
 from tfstudy.training.module import Seq2Seq
 
 SETTINGS = {"steps": 6, "dropout": 0.3, "validation_interval": 2}
@@ -44,19 +36,15 @@ class Interrupt(Callback):
             raise InterruptionError
 
 
-def interrupted(folder, *callbacks, arch="lstm", **settings):
+def interrupted(folder, *callbacks, arch="lstm"):
     """The path of the checkpoint after four of six steps."""
-    module, data = small_training(arch, **SETTINGS | settings)
     with pytest.raises(InterruptionError):
-        fit(module, data, callbacks=[Checkpoints(folder, "0"), *callbacks, Interrupt()], accelerator="cpu")
+        trained(arch, callbacks=[Checkpoints(folder, "0"), *callbacks, Interrupt()], **SETTINGS)
     return folder / "last.ckpt"
 
 
-def resumed(checkpoint, *callbacks, arch="lstm", loggers=(), **settings):
-    module, data = small_training(arch, **SETTINGS | settings)
-    callbacks = [Checkpoints(checkpoint.parent, "0"), *callbacks]
-    fit(module, data, callbacks=callbacks, resume=checkpoint, accelerator="cpu", loggers=loggers)
-    return module
+def resumed(checkpoint, *callbacks, arch="lstm"):
+    return trained(arch, callbacks=[Checkpoints(checkpoint.parent, "0"), *callbacks], resume=checkpoint, **SETTINGS)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -114,20 +102,6 @@ def test_training_continues_from_the_newest_checkpoint_that_is_sound(tmp_path, d
     assert continued(tmp_path) == (step, []), "also in a later attempt"
 
 
-def test_rows_after_the_checkpoint_are_dropped(tmp_path):
-    path, checkpoint = tmp_path / "metrics.csv", {"global_step": 5, "callbacks": {STATE_KEY: {"run": RUN}}}
-    path.write_text("step,metric,value\n5,train_loss,1.0\n")
-    kept, state = path.read_text(), checkpoint["callbacks"][STATE_KEY]
-    state["metrics"] = metrics_digest(path)
-    path.write_text(f"{kept}10,train_loss,0.5\n15,grad")
-    rewind_metrics(path, checkpoint)
-    assert path.read_text() == kept
-    rewind_metrics(path, None)
-    assert not path.exists()
-    state["metrics"] = metrics_digest(path)
-    rewind_metrics(path, checkpoint)
-
-
 def test_a_compressed_checkpoint_is_not_unpacked(tmp_path, monkeypatch):
     def compressed(checkpoint, file):
         plain = io.BytesIO()
@@ -148,14 +122,10 @@ def test_a_compressed_checkpoint_is_not_unpacked(tmp_path, monkeypatch):
 
 def test_the_best_checkpoint_is_the_one_of_lowest_validation_loss(monkeypatch):
     losses = iter([3.0, 1.0, 2.0, 1.0])
-
     monkeypatch.setattr(Seq2Seq, "on_validation_epoch_end", lambda self: self.log("validation_loss", next(losses)))
     assert tfstudy(*command("lstm", "--set", "eval.checkpoint=best")) == 0
-    steps = {
-        name: torch.load(folder() / "checkpoints" / name, weights_only=True)["global_step"]
-        for name in ("best.ckpt", "last.ckpt")
-    }
-    assert steps == {"best.ckpt": 20, "last.ckpt": 40}
+    best, last = (load_checkpoint(folder() / "checkpoints" / name) for name in ("best.ckpt", "last.ckpt"))
+    assert (best["global_step"], last["global_step"]) == (20, 40)
     result = read_result(folder())
     assert (result.checkpoint, result.step) == ("best", 20)
 
