@@ -1,24 +1,24 @@
-"""A short training run, ways to kill it at a chosen point, and the comparison of two finished runs."""
+"""An empty working folder, a short training run, ways to kill it, and the comparison of two finished runs."""
 
 import json
 import os
-import shutil
 import signal
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tfstudy import tasks
 from tfstudy.config.trees import flatten
 
 ARCHITECTURES = {
     "transformer": ["--arch", "transformer", "--set", "model.feedforward=16"],
     "lstm": ["--arch", "lstm", "--set", "model.hidden=16", "--set", "model.layers=2", "--set", "model.dropout=0.3"],
     "cnn": ["--arch", "cnn", "--set", "model.channels=16", "--set", "model.layers=2"],
-    "mingru": ["--arch", "mingru", "--set", "model.hidden=16", "--set", "model.feedforward=16"],
 }
 COPYING = {
     "model": {"dim": 8, "hidden": 8},
@@ -36,6 +36,19 @@ def command(arch: str = "lstm", *more: str) -> list[str]:
     train = [word for key, value in SETTINGS.items() for word in ("--set", f"train.{key}={value}")]
     small = ["--set", "model.dim=16", "--set", "eval.max_examples=24", "--accelerator", "cpu"]
     return ["run", "reverse", *train, *small, *ARCHITECTURES[arch], *more]
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch) -> None:
+    """The working folder of the test is its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def reverse(empty_folder, tmp_path) -> Iterator[None]:
+    """There is the task `reverse` too."""
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -63,17 +76,6 @@ def trained(tmp_path_factory) -> Path:
         words = ["measure", f"study/lstm/s{seed}", "entropy", "--save", "--quiet"]
         assert tfstudy(*words, "--results", results) == 0
     return results
-
-
-@pytest.fixture
-def finished_run(undisturbed) -> Callable[[], Path]:
-    """`finished_run()`: the folder of a finished run of `command()`, in a copy of its results in the working folder."""
-
-    def finished_run() -> Path:
-        shutil.copytree(undisturbed(command()).parents[3], "results")
-        return folder()
-
-    return finished_run
 
 
 def folder(results: Path = Path("results")) -> Path:

@@ -17,13 +17,12 @@ from tfstudy.analysis.baseline import check as compare
 THEN = (0.80, 0.82, 0.78, 0.81, 0.79)
 
 
-def study(place: Path, figures, **more) -> Path:
-    return write(place, *(result(seed, figure, **more) for seed, figure in enumerate(figures)))
+def study(place: Path, figures) -> Path:
+    return write(place, *(result(seed, figure) for seed, figure in enumerate(figures)))
 
 
-def kept(tmp_path: Path, capsys, figures=THEN, **more) -> Path:
-    study(tmp_path / "results" / "then", figures, **more)
-    capsys.readouterr()
+def kept(tmp_path: Path, capsys) -> Path:
+    study(tmp_path / "results" / "then", THEN)
     assert tfstudy("table", "then", "--results", str(tmp_path / "results"), "--format", "json") == 0
     path = tmp_path / "baseline.json"
     path.write_text(capsys.readouterr().out)

@@ -29,10 +29,6 @@ ALL = read_claims()
 OF_RUNS = [one for one in ALL.values() if one.statements and not one.statements[0].over]
 OF_RATIOS = [one for one in ALL.values() if any(statement.over for statement in one.statements)]
 WHOLE = {"test": "test", "tag": "", "value": ""}
-
-# What files may say
-
-
 RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "batch": 2}, "over": {}, "above": 1}
 
 
@@ -65,9 +61,6 @@ def test_a_bad_claim_is_refused(tmp_path, change, message):
         read_claims(tmp_path)
 
 
-# What they name
-
-
 def test_no_claim_is_missing_and_the_tests_and_scripts_that_they_name_exist():
     assert list(ALL) == [f"L{number}" for number in range(1, 33)] + [f"P{number}" for number in range(1, 20)]
     texts = " ".join(f"{one.tested_by} {one.untested} {one.run}" for one in ALL.values())
@@ -89,13 +82,11 @@ def runs_of(command):
 
 
 def condition_of(config, preset):
-    names = (config.task, config.data.split, "test", config.arch, preset)
     corpus = Path(config.data.root).name if config.data.split == "corpus" else ""
-    named = dict(zip(("task", "split", "test", "arch", "preset"), names, strict=True))
     settings = flatten(config.model_dump(mode="json"))
     return SimpleNamespace(
-        **named, corpus=corpus, tag="", value="", config=settings, changed=settings, runs=[], diverged=[], study="",
-        label=config.arch, key=str(config), settings={},
+        task=config.task, split=config.data.split, arch=config.arch, preset=preset, corpus=corpus, **WHOLE, settings={},
+        config=settings, changed=settings, runs=[], diverged=[], study="", label=config.arch, key=str(config),
     )  # fmt: skip
 
 

@@ -98,10 +98,9 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
 def test_a_difference_that_a_table_does_not_show_is_open_whatever_its_q(tmp_path):
     values(tmp_path, "lstm", *[0.5] * 5)
     values(tmp_path, "cnn", *[0.4999] * 5)
-    for study in tmp_path.glob("*/*/s*"):
-        edit_result(
-            study, splits={"test": json.loads((study / "result.json").read_text())["splits"]["test"] | {"n": 10**6}}
-        )
+    for run in tmp_path.glob("*/*/s*"):
+        splits = json.loads((run / "result.json").read_text())["splits"]
+        edit_result(run, splits={"test": splits["test"] | {"n": 10**6}})
     [one] = judged(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}).statements
     assert (one.verdict, one.q < 0.05, one.reason) == ("open", True, "a difference below 0.05 points")
 
@@ -116,17 +115,6 @@ def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tm
     assert (found.verdict, found.statements[0].mean) == ("supported", 20)
 
 
-def several_conditions(study, **seeds):
-    """Write runs of an LSTM on `length` with these numbers of seeds; all but `usual` differ from the preset."""
-    tree = merge(preset("scan", "lstm", "default"), {"task": "scan", "arch": "lstm", "data": {"split": "length"}})
-    usual = flatten(resolve(tree).model_dump(mode="json"))
-    for name, count in seeds.items():
-        values(study, "lstm", *(0.5 + 0.01 * seed for seed in range(count)), name=name)
-        changed = {} if name.startswith("usual") else {"train.steps": 7}
-        for folder in study.glob(f"*/*/s*-{name}[0-9]"):
-            put(folder, "config.yaml", json.dumps(unflatten(usual | changed)))
-
-
 @pytest.mark.parametrize(
     ("counts", "settings", "judged_by"),
     [
@@ -136,11 +124,16 @@ def several_conditions(study, **seeds):
     ],
 )
 def test_of_several_conditions_one_is_judged_whatever_its_result(tmp_path, counts, settings, judged_by):
-    several_conditions(tmp_path, **counts)
+    tree = merge(preset("scan", "lstm", "default"), {"task": "scan", "arch": "lstm", "data": {"split": "length"}})
+    usual = flatten(resolve(tree).model_dump(mode="json"))
+    for name, count in counts.items():
+        values(tmp_path, "lstm", *(0.5 + 0.01 * seed for seed in range(count)), name=name)
+        changed = {} if name.startswith("usual") else {"train.steps": 7}  # which is not the preset's
+        for folder in tmp_path.glob(f"*/*/s*-{name}[0-9]"):
+            put(folder, "config.yaml", json.dumps(unflatten(usual | changed)))
     [statement] = judged(tmp_path, {"of": {"arch": "lstm"} | settings, "above": 20}).statements
-    assert [run.result.run for run in statement.conditions[0].runs] == [
-        f"{judged_by}{seed}" for seed in range(counts[judged_by])
-    ]
+    found = [run.result.run for run in statement.conditions[0].runs]
+    assert found == [f"{judged_by}{seed}" for seed in range(counts[judged_by])]
 
 
 @pytest.mark.parametrize(
@@ -195,23 +188,18 @@ def test_a_statement_on_a_value_of_a_tag_is_judged_by_its_examples(tmp_path):
     assert (one.verdict, one.mean, one.conditions[0].count) == ("supported", pytest.approx(50), 9)
 
 
-# What an instrument measured
-
-
 def measured(study, *each, arch="lstm", settings=None):
     """Save a measurement `head_roles` with these scores of heads for each run of an architecture, by seed."""
     for run, scores in zip(sorted(study.glob(f"*/{arch}/s*")), each, strict=True):
-        rows = [
-            {"role": "next", "head": head, "metric": "bleu", "score": score} for head, score in enumerate(scores, 1)
-        ]
+        rows = [{"role": "next", "head": n, "metric": "bleu", "score": score} for n, score in enumerate(scores, 1)]
         digest = json.loads((run / "result.json").read_text())["run"]
         chart = Chart("line", x="head", y="score")
         save_measurement(run, Measurement.of(rows, digest, "head_roles", 1, settings or {}, chart))
-    return study
 
 
 def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_selects(tmp_path):
-    measured(values(tmp_path, "lstm", *NEAR_HALF), (0.1, 0.91), (0.12, 0.9), (0.09, 0.92), (0.1, 0.9), (0.11, 0.89))
+    values(tmp_path, "lstm", *NEAR_HALF)
+    measured(tmp_path, (0.1, 0.91), (0.12, 0.9), (0.09, 0.92), (0.1, 0.9), (0.11, 0.89))
     rows = {"arch": "lstm", "rows.role": "next"}
     found = judged(tmp_path, {"of": rows, "is": 0.9, "within": 0.1}, metric="head_roles")
     assert (found.verdict, found.statements[0].mean) == ("supported", pytest.approx(0.904)), "of the largest row"
@@ -235,7 +223,8 @@ def test_measurements_that_are_missing_or_can_not_be_used_decide_nothing_and_the
     assert why("not run", head=1) == f"not measured: `tfstudy measure {tmp_path} head_roles --save`"
     measured(tmp_path, *[range(12)] * 5)
     assert why(role="nxt") == "head_roles has no row with role nxt"
-    measured(values(tmp_path, "cnn", *NEAR_HALF), *[(0.5,)] * 5, arch="cnn", settings={"examples": 5})
+    values(tmp_path, "cnn", *NEAR_HALF)
+    measured(tmp_path, *[(0.5,)] * 5, arch="cnn", settings={"examples": 5})
     sides = {"of": {"arch": "lstm", "rows.role": "next"}, "minus": {"arch": "cnn", "rows.role": "next"}}
     [one] = judged(tmp_path, sides | {"above": 0}, metric="head_roles").statements
     assert one.reason == "runs were measured by head_roles with different settings"

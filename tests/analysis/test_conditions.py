@@ -19,13 +19,6 @@ from tfstudy.report.tables import table
 from tfstudy.runs.store import open_run
 
 
-def record(study, name, config, settings):
-    """Give the runs of an experiment a config, and the settings in it that are not defaults."""
-    for path in study.glob(f"*/*/s*-{name}*"):
-        put(path, "config.yaml", yaml.safe_dump({"train": config}))
-        set_environments(path, ENVIRONMENT | {"settings": {"train": settings}})
-
-
 @pytest.mark.parametrize(
     ("runs", "named"),
     [
@@ -46,12 +39,10 @@ def record(study, name, config, settings):
 def test_conditions_are_named_by_the_settings_that_distinguish_them(tmp_path, runs, named):
     for number, (config, settings) in enumerate(runs):
         values(tmp_path, "lstm", number / 10, number / 10, name=f"e{number}-")
-        record(tmp_path, f"e{number}-", config, settings)
+        for path in tmp_path.glob(f"*/*/s*-e{number}-*"):
+            put(path, "config.yaml", yaml.safe_dump({"train": config}))
+            set_environments(path, ENVIRONMENT | {"settings": {"train": settings}})  # those that are not defaults
     assert {labels.text(condition.settings, short=False) for condition in rows(tmp_path)} == named
-
-
-def part(**more):
-    return {"splits": {"test": result()["splits"]["test"] | more}}
 
 
 def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_rows_are_ordered_by_it(tmp_path):
@@ -81,8 +72,9 @@ def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_
     ],
 )
 def test_only_conditions_with_the_same_corpus_and_examples_are_compared(tmp_path, key, texts, pairs):
+    part = result()["splits"]["test"]
     made = [
-        rival(s, 0.5, arch) | ({"corpus": text} if key == "corpus" else part(examples=text))
+        rival(s, 0.5, arch) | ({"corpus": text} if key == "corpus" else {"splits": {"test": part | {key: text}}})
         for arch, text in zip(("lstm", "cnn", "transformer"), texts, strict=True)
         for s in (0, 1)
     ]
@@ -105,9 +97,6 @@ def test_test_sets_are_ordered_by_the_numbers_in_their_names(tmp_path):
     study = write(tmp_path / "study", result(0, splits=dict.fromkeys(names, split)))
     found = [condition.test for condition in rows(study)]
     assert found == ["test", "names", "test_1_5x", "test_2x", "test_4x", "test_11_15"]
-
-
-# What varies between runs
 
 
 def config(seed=0, arch="lstm", **train) -> dict:

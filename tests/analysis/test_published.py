@@ -87,8 +87,6 @@ def test_the_text_of_a_figure_says_what_kind_of_value_it_is():
         figure_of("dessi-2019-002")
 
 
-# Which runs a figure is compared with
-
 LENGTH = "lake-2018-09"  # 13.8 on length, 5 seeds, no spread, the preset lake-2018
 NEAR = (0.135, 0.145, 0.14, 0.13)
 
@@ -136,9 +134,6 @@ def test_runs_of_another_preset_or_of_one_changed_setting_neither_agree_nor_diff
     edit_result(next(study.glob("*/*/s2-lstm-lake-2018-length-[0-9]")), status="diverged", reason="nan", splits={})
     found = judged(study)
     assert (found.verdict, found.reason[:10]) == (OPEN, "1 diverged")
-
-
-# The verdict
 
 
 def test_the_prediction_interval_is_welchs_with_a_standard_deviation_and_students_without():

@@ -1,4 +1,4 @@
-"""Statistics against published worked examples, theorems, and studies whose truth is known."""
+"""Statistics against published worked examples, in the limits, and theorems on them."""
 
 import math
 from itertools import combinations
@@ -28,7 +28,6 @@ from tfstudy.tasks.scoring import wilson
 # Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
 LAEVO = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
-# Worked examples
 
 
 def test_students_sleep_in_pairs():
@@ -63,9 +62,6 @@ def test_a_line_on_logarithms():
     assert math.isnan(log_slope([1, 10], [0, 1]).low)
 
 
-# Limits
-
-
 def test_equal_results_have_the_spread_of_rounding():
     """With 5 pairs and 100 examples a constant difference of 5 points has the interval [4.5, 5.5]."""
     found = compare([45.0] * 5, [40.0] * 5, True, resolution=1.0)
@@ -94,8 +90,6 @@ def test_the_interval_of_a_median_has_at_least_95_percent_and_is_the_narrowest_s
 
     assert coverage(int(found.low) + 1) >= 0.95 > coverage(int(found.low) + 2)
 
-
-# Theorems
 
 NAMES = list("pqrstu")
 

@@ -6,7 +6,6 @@ import subprocess
 import pytest
 import torch
 
-from tests.commands import tfstudy
 from tests.committed import ROOT
 from tfstudy import load
 from tfstudy.data.encoding import BOS, EOS
@@ -15,12 +14,12 @@ from tfstudy.models.tokens import Tokens
 from tfstudy.runs.find import find_runs
 
 FIRST = ROOT / "results" / "first"
-RUNS = list(find_runs(FIRST))
+RUNS = {path.parent.name: path for path in find_runs(FIRST)}
+each = pytest.mark.parametrize("arch", ["cnn", "lstm", "transformer"])
 
 
-@pytest.fixture
-def _clone(tmp_path, monkeypatch):
-    """A folder with the files of the study that git keeps."""
+@each
+def test_the_shared_weights_give_the_recorded_predictions_in_a_fresh_clone(arch, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     listed = subprocess.run(["git", "ls-files", "results/first"], cwd=ROOT, capture_output=True, text=True)
     names = listed.stdout.split() if not listed.returncode else []
@@ -28,28 +27,16 @@ def _clone(tmp_path, monkeypatch):
         target = tmp_path / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-
-
-@pytest.mark.usefixtures("_clone")
-def test_the_first_prediction_works_in_a_fresh_clone(capsys):
-    assert tfstudy("predict", "first/lstm", "jump twice and walk left") == 0
-    assert capsys.readouterr().out == "I_JUMP I_JUMP I_TURN_LEFT I_WALK\n"
-    assert [path.parent.name for path in RUNS] == ["cnn", "lstm", "transformer"]
-
-
-@pytest.mark.usefixtures("_clone")
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
-def test_the_shared_weights_give_the_recorded_predictions(path):
-    run = load(path.relative_to(ROOT))
+    run = load(RUNS[arch].relative_to(ROOT))
     assert run.weights.name == "weights.safetensors"
     assert {one.dtype for one in run.model.parameters()} == {torch.float32}
     some = run.predictions()[::200]
     assert run.predict([one.source for one in some]) == [one.prediction for one in some]
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
-def test_logits_and_hidden_states_of_a_run_are_those_of_its_model_called_directly(path):
-    run, source, output = load(path), "jump twice", "I_JUMP I_JUMP"
+@each
+def test_logits_and_hidden_states_of_a_run_are_those_of_its_model_called_directly(arch):
+    run, source, output = load(RUNS[arch]), "jump twice", "I_JUMP I_JUMP"
     data, model = run.prepared.data, run.model
     target = data.target_vocab.encode(output.split())
     ids = torch.tensor([[*data.source_vocab.encode(source.split()), EOS]])
@@ -61,7 +48,7 @@ def test_logits_and_hidden_states_of_a_run_are_those_of_its_model_called_directl
     states = run.hidden_states(source)
     assert {kind for kind, _ in states} == {"encoder", "decoder"}
     assert all(len(rows) == 3 for rows in states.values())
-    if path.parent.name == "transformer":
+    if arch == "transformer":
         last = states["decoder", max(layer for kind, layer in states if kind == "decoder")]
         assert torch.equal(model.output(model.decoder.norm(last)), logits)
     with pytest.raises(UserError, match="target token 'I_JMP'"):

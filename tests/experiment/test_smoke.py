@@ -9,6 +9,9 @@ from tests.commands import tfstudy
 from tests.tasks.corpora import pairs_folder
 from tfstudy import models, tasks
 from tfstudy.config.presets import preset, presets
+from tfstudy.data.module import TaskData
+from tfstudy.experiment.api import compose_config
+from tfstudy.models.base import parameter_count
 from tfstudy.tasks.generated import Generated
 
 TASKS = tasks.names()
@@ -20,17 +23,8 @@ FEW["pairs"] = {"root": "files"}
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _here(empty_folder, tmp_path):
     pairs_folder(tmp_path / "files")
-
-
-def smoke(task: str, arch: str, *words: str) -> dict:
-    few = [f"data.{key}={n}" for key, n in FEW.get(task, {}).items()]
-    settings = [word for text in few for word in ("--set", text)]
-    assert tfstudy("run", task, "--arch", arch, "--smoke", "--accelerator", "cpu", *settings, *words) == 0
-    [result] = Path("results-smoke").glob("runs/*/*/*/result.json")
-    return json.loads(result.read_text())
 
 
 # each task with one architecture and each architecture with several tasks; all pairs in `make slow`
@@ -43,23 +37,24 @@ PAIRS = [
 
 @pytest.mark.parametrize(("task", "arch"), PAIRS)
 def test_every_task_runs_with_every_architecture(task, arch, capsys):
-    result = smoke(task, arch)
-    assert result["status"] == "finished"
+    few = [f"data.{key}={n}" for key, n in FEW.get(task, {}).items()]
+    settings = [word for text in few for word in ("--set", text)]
+    assert tfstudy("run", task, "--arch", arch, "--smoke", "--accelerator", "cpu", *settings) == 0
+    [path] = Path("results-smoke").glob("runs/*/*/*/result.json")
+    result = json.loads(path.read_text())
+    assert (result["status"], result["smoke"]) == ("finished", True)
     assert set(result["overlap"].values()) == {0}
     tests = [part for part in result["splits"].values() if part["role"] == "test"]
     assert tests
     for part in tests:
         assert part["n"] > 0
         assert all(0 <= value <= 1 for value in part["metrics"].values())
-    assert "SMOKE RUN" in capsys.readouterr().out
+    assert [text.count("SMOKE RUN") for text in capsys.readouterr()] == [1, 1], "over the table and at the start"
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_all_architectures_have_presets_and_parameters_within_five_per_cent_of_each_other(task):
-    from tfstudy.data.module import TaskData
-    from tfstudy.experiment.api import compose_config
-    from tfstudy.models.base import parameter_count
-
     few = {"data": FEW.get(task, {}) if task != "translation" else {}}  # fewer pairs have fewer subwords
     sizes = []
     assert set(presets(task)["default"]) >= set(presets("scan")["default"]) >= {"transformer", "lstm", "cnn"}

@@ -1,6 +1,5 @@
 """A new task or architecture is one file; one that breaks its contract is refused with one message before training."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,10 @@ from tfstudy import models, tasks
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8")
 RUN = ("run", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def refused(words, capsys) -> str:
-    """The message of a command that is refused."""
     assert tfstudy(*words) == 2
     error = capsys.readouterr().err
     assert "Traceback" not in error
@@ -96,7 +90,3 @@ def test_a_new_task_and_a_new_architecture_are_one_file_each(tmp_path, capsys):
         assert "it belongs to the architecture bag" in capsys.readouterr().err
         assert "reverse short, bag" in said("run", "reverse", "--arch", "bag", "--smoke", "--accelerator", "cpu")
         assert "reverse-short/bag" in said("list", "runs", "--results", "results-smoke")
-    assert "tfstudy.tasks.reverse" not in sys.modules
-    for words in (["run", "reverse"], ["config", "scan", "--arch", "bag"]):
-        assert tfstudy(*words) == 2
-        assert "unknown" in capsys.readouterr().err

@@ -29,9 +29,8 @@ DEEP = b"[" * 100_000
 
 
 @pytest.fixture
-def runs(trained, tmp_path, monkeypatch) -> list[Path]:
+def runs(trained, empty_folder) -> list[Path]:
     """The two runs, copied to `results` of the working folder."""
-    monkeypatch.chdir(tmp_path)
     shutil.copytree(trained, "results")
     return [find_run(Path("results"), f"study/lstm/s{seed}") for seed in (0, 1)]
 
@@ -114,10 +113,7 @@ def interrupted(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", OF_UNFINISHED)
-def test_no_damaged_file_changes_what_a_resumed_run_becomes(
-    name, damage, interrupted, trained, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
+def test_no_damaged_file_changes_what_a_resumed_run_becomes(name, damage, interrupted, trained, empty_folder, capsys):
     shutil.copytree(interrupted, "results")
     run, other = sorted(Path("results").glob("study/*/*/s*"))
     DAMAGES[damage](run / name, other / name)

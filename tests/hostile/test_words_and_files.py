@@ -28,12 +28,7 @@ WORDS = {
     "a study above": "grid --task copying --study ../x --dry-run",
     "results that are a file": "run copying --smoke --results /dev/null",
 }
-GRIDS = ("from: 1, to: .inf", "from: 1, to: 2, count: 99999999999")
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def refusal(capsys, *words: str | Path) -> str:
@@ -63,7 +58,7 @@ def test_hostile_words_are_refused(words, capsys):
 
 
 def test_hostile_grids_and_baselines_and_what_is_no_file_or_too_large_are_refused(capsys):
-    for axis in GRIDS:
+    for axis in ("from: 1, to: .inf", "from: 1, to: 2, count: 99999999999"):
         grid = written(f"base: {{task: scan}}\naxes: {{train.learning_rate: {{{axis}}}}}")
         refusal(capsys, "grid", grid, "--dry-run", "--accelerator", "cpu")
     Path("results/study").mkdir(parents=True)

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from torch.testing import assert_close
 
 from tfstudy.data.encoding import BOS, EOS
 from tfstudy.instruments.entropy import entropy_share
@@ -12,17 +11,8 @@ from tfstudy.instruments.examples import ExampleSettings, recorded_weights
 from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
 
 
-def one_hot(*keys, count=4):
-    return torch.nn.functional.one_hot(torch.tensor(keys), count).float()[None, None]
-
-
 def causal(count):
     return torch.ones(1, 1, count, count, dtype=torch.bool).tril()
-
-
-def test_uniform_attention_has_the_entropy_share_1_whatever_the_number_of_keys():
-    uniform = causal(3) / causal(3).sum(-1, keepdim=True)
-    assert_close(entropy_share(uniform, causal(3)), torch.ones(1, 1, dtype=torch.double))
 
 
 def test_the_share_is_the_mean_over_queries_that_see_several_keys():
@@ -57,8 +47,7 @@ def scores(weights, ids=IDS):
 @pytest.mark.parametrize("role", ROLES)
 def test_a_hand_made_head_has_the_score_1_in_its_role(role):
     weights = torch.eye(5)[HEADS[role]][None, None]
-    found = scores(weights)
-    assert found[role] == pytest.approx([1.0], abs=1e-6)
+    assert scores(weights)[role] == pytest.approx([1.0], abs=1e-6)
 
 
 def test_roles_are_means_over_the_queries_that_have_such_a_key():
@@ -69,11 +58,11 @@ def test_roles_are_means_over_the_queries_that_have_such_a_key():
 
 
 def test_masked_keys_have_no_role():
-    visible = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril()
-    causal = visible / torch.arange(1, 6)[:, None]
-    _, uniform, count = role_sums(causal, visible, roles(Keys(IDS, IDS), {EOS})["next"])
+    visible = causal(5)
+    weights = visible / visible.sum(-1, keepdim=True)
+    _, uniform, count = role_sums(weights, visible, roles(Keys(IDS, IDS), {EOS})["next"])
     assert (float(uniform), count) == (0.0, 0.0)
-    total, uniform, count = role_sums(causal, visible, roles(Keys(IDS, IDS), {EOS})["previous"])
+    total, uniform, count = role_sums(weights, visible, roles(Keys(IDS, IDS), {EOS})["previous"])
     assert (float(total), float(uniform), count) == (pytest.approx(77 / 60), pytest.approx(77 / 60), 4.0)
 
 

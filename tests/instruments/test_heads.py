@@ -21,11 +21,6 @@ from tfstudy.models.positions import SCHEMES, acts_on_attention
 FEW = ExampleSettings(examples=6)
 
 
-@pytest.fixture
-def transformer_(subject):
-    return subject("transformer")
-
-
 def first(subject):
     return next(in_batches(subject, FEW))
 
@@ -35,25 +30,24 @@ def logits(model, batch):
         return logits_of(model, batch.source, batch.tokens)
 
 
-def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projection(transformer_):
-    model, batch = transformer_.model, first(transformer_)
+def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projection(subject):
+    one = subject("transformer")
+    model, batch = one.model, first(one)
     names, before = attention_modules(model), logits(model, batch)
     with masked(model, {name: torch.ones(2) for name in names}):
         assert_close(logits(model, batch), before)
-    outputs = []
-    handle = model.get_submodule("encoder.layers.0.attention").register_forward_hook(
-        lambda *found: outputs.append(found[2][0])
-    )
+    module, outputs = model.get_submodule("encoder.layers.0.attention"), []
+    handle = module.register_forward_hook(lambda *found: outputs.append(found[2][0]))
     with masked(model, {"encoder.layers.0.attention": torch.zeros(2)}):
         logits(model, batch)
     handle.remove()
-    bias = model.get_submodule("encoder.layers.0.attention").out.bias
-    assert_close(outputs[0], bias.expand_as(outputs[0]))
+    assert_close(outputs[0], module.out.bias.expand_as(outputs[0]))
     assert_close(logits(model, batch), before)
 
 
-def test_the_importance_is_the_derivative_of_each_examples_loss_to_its_mask(transformer_):
-    model, batch = transformer_.model.double(), first(transformer_)
+def test_the_importance_is_the_derivative_of_each_examples_loss_to_its_mask(subject):
+    one = subject("transformer")
+    model, batch = one.model.double(), first(one)
     found = mask_gradients(model, batch)
     name, head, step = "decoder.layers.1.cross", 1, 1e-5
 
@@ -63,28 +57,22 @@ def test_the_importance_is_the_derivative_of_each_examples_loss_to_its_mask(tran
             log_probabilities = logits(model, batch).log_softmax(-1)
         return -log_probabilities.gather(2, batch.gold[..., None])[..., 0].mean(1)
 
-    assert_close(
-        found[name][:, head].double(), (losses(1 + step) - losses(1 - step)) / (2 * step), atol=1e-6, rtol=1e-4
-    )
-    several = importances(transformer_, FEW)
+    expected = (losses(1 + step) - losses(1 - step)) / (2 * step)
+    assert_close(found[name][:, head].double(), expected, atol=1e-6, rtol=1e-4)
+    several = importances(one, FEW)
     assert len(several) == 2 * (2 + 2 + 2)
-    norms = [
-        sum(v * v for h, v in normalised(several).items() if h.module == name) for name in attention_modules(model)
-    ]
+    shares = normalised(several).items()
+    norms = [sum(v * v for head, v in shares if head.module == name) for name in attention_modules(model)]
     assert norms == pytest.approx([1.0] * len(norms))
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        "transformer", "transformer-share_layers",
-        *(f"transformer-{name}" for name in SCHEMES if acts_on_attention(name)),
-    ],
-)  # fmt: skip
-def test_a_model_without_heads_computes_what_the_masked_model_does(subject, variant):
-    name, _, scheme = variant.partition("-")
-    one = subject(name, positions=scheme) if scheme in SCHEMES else subject(variant)
+ON_ATTENTION = [{"positions": name} for name in SCHEMES if acts_on_attention(name)]
+
+
+@pytest.mark.parametrize("config", [{}, {"share_layers": True}, *ON_ATTENTION], ids=str)
+def test_a_model_without_heads_computes_what_the_masked_model_does(subject, config):
+    one = subject("transformer", **config)
     model, batch = one.model, first(one)
     for parameter in model.parameters():  # some start as zeros, and would not show which head they belong to
         nn.init.normal_(parameter, std=0.3)
@@ -100,8 +88,8 @@ def test_a_model_without_heads_computes_what_the_masked_model_does(subject, vari
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_pruning_begins_with_the_whole_model_and_its_metrics_are_those_of_decoding(transformer_, measure):
-    rows = measure("pruning", transformer_, examples=6, points=2, repeats=1)
+def test_pruning_begins_with_the_whole_model_and_its_metrics_are_those_of_decoding(subject, measure):
+    rows = measure("pruning", subject("transformer"), examples=6, points=2, repeats=1)
     assert [row["removed"] for row in rows if row["metric"] == "exact_match"] == [0.0, 0.5, 1.0]
     assert {row["metric"] for row in rows} == {"exact_match", "token_accuracy", "decoding speed"}
     assert next(row["value"] for row in rows if row["metric"] == "decoding speed") == 1.0

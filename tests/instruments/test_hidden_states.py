@@ -52,21 +52,11 @@ def test_gradients_may_be_those_of_the_initial_weights(subject, measure):
     assert first == again != trained
 
 
-TOKENS = 600
-
-
-@pytest.fixture
-def states():
-    return torch.randn(TOKENS, 8, generator=torch.Generator().manual_seed(0))
-
-
-def labelled(states, labels):
-    return Labelled(states, labels, torch.arange(TOKENS) % 2 == 0)
-
-
-def test_a_planted_label_is_found(states):
-    labels = 7 + (states @ torch.randn(8, 3, generator=torch.Generator().manual_seed(1))).argmax(1)
-    data = labelled(states, labels)
+def test_a_planted_label_is_found():
+    draw = torch.Generator().manual_seed(0)
+    states = torch.randn(600, 8, generator=draw)
+    labels = 7 + (states @ torch.randn(8, 3, generator=draw)).argmax(1)
+    data = Labelled(states, labels, torch.arange(600) % 2 == 0)
     assert probe_accuracy(data) > 0.95
     assert majority_accuracy(data) < 0.6
 
@@ -74,10 +64,11 @@ def test_a_planted_label_is_found(states):
 def test_each_layer_is_probed_with_trained_and_untrained_weights(subject, measure, monkeypatch):
     given = subject("transformer")
     same = {"a": 0, "b": 1, "c": 2}
-    labels = {"token": lambda source: [same[t] for t in source], "odd": lambda source: [None, *[1] * (len(source) - 1)]}
-    monkeypatch.setattr(
-        given.task, "labels", lambda example: {name: f(example.source) for name, f in labels.items()}, raising=True
-    )
+
+    def labels(example):
+        return {"token": [same[t] for t in example.source], "odd": [None, *[1] * (len(example.source) - 1)]}
+
+    monkeypatch.setattr(given.task, "labels", labels)
     rows = measure("probe", given, examples=20)
     accuracy = {(row["label"], row["layer"], row["features"]): row["accuracy"] for row in rows}
     assert len(accuracy) == len(rows) == 2 * 3 * 3  # labels, layers and features
@@ -124,15 +115,10 @@ MODEL = {"dim": 8, "heads": 2, "feedforward": 8, "digit_positions": 20, "positio
 DIGITS = "    def digits(self):\n        return ('b',)\n"
 
 
-@pytest.fixture
-def prepared(tmp_path):
+def test_the_untrained_model_is_the_one_that_the_run_started_with(tmp_path):
+    tree = {"task": "counted", "arch": "transformer", "data": {"split": "short"}, "model": MODEL, "seed": 3}
     with added(tasks, "counted", f"{TASK}\n{DIGITS}", tmp_path):
-        yield prepare(
-            resolve({"task": "counted", "arch": "transformer", "data": {"split": "short"}, "model": MODEL, "seed": 3})
-        )
-
-
-def test_the_untrained_model_is_the_one_that_the_run_started_with(prepared):
+        prepared = prepare(resolve(tree))
     trained = prepared.model
     before = {name: value.clone() for name, value in [*trained.named_parameters(), *trained.named_buffers()]}
     with torch.no_grad():

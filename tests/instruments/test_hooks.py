@@ -86,9 +86,6 @@ def test_weights_that_a_hook_returns_are_computed_with(name, build, source, toke
     assert torch.equal(logits_of(model, source, tokens), before)
 
 
-# Hidden states
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_embeddings_and_the_outputs_of_all_layers_are_recorded_for_each_token(name, build, source, tokens):
     model = perturbed(build(name))

@@ -5,8 +5,8 @@ import math
 import shlex
 
 import pytest
-import torch
 from lightning.pytorch import Callback
+from torch.nn.utils import parameters_to_vector
 
 from tests.commands import tfstudy
 from tests.interrupted_runs import at_row, command, folder, killed
@@ -25,13 +25,12 @@ class Weights(Callback):
         self.gradients, self.before, self.after = [], [], []
 
     def on_before_optimizer_step(self, trainer, module, optimizer):
-        output = module.model.output
-        self.gradients.append(torch.cat([output.weight.grad.flatten(), output.bias.grad]))
-        self.before.append(torch.cat([output.weight.flatten(), output.bias]).detach().clone())
+        parameters = [*module.model.output.parameters()]
+        self.gradients.append(parameters_to_vector(parameter.grad for parameter in parameters))
+        self.before.append(parameters_to_vector(parameters).detach())
 
     def on_train_batch_end(self, trainer, module, *_):
-        output = module.model.output
-        self.after.append(torch.cat([output.weight.flatten(), output.bias]).detach().clone())
+        self.after.append(parameters_to_vector(module.model.output.parameters()).detach())
 
 
 @pytest.mark.usefixtures("task")
@@ -66,9 +65,8 @@ def test_parameters_are_grouped_by_layer(parameter, layer):
     assert layer_name(parameter) == layer
 
 
-@pytest.mark.usefixtures("task")
-def test_a_killed_run_has_the_rows_of_an_undisturbed_one(undisturbed, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("task", "empty_folder")
+def test_a_killed_run_has_the_rows_of_an_undisturbed_one(undisturbed, capsys):
     expected = undisturbed([*command(), *MEASURED])
     killed([*command(), *MEASURED], at_row(25))
     assert tfstudy(*command()) == 0  # it stays measured, whether this is said again or not
@@ -82,9 +80,8 @@ def test_a_killed_run_has_the_rows_of_an_undisturbed_one(undisturbed, tmp_path, 
     assert "already finished" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("task")
-def test_steps_that_were_not_measured_are_reported(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("task", "empty_folder")
+def test_steps_that_were_not_measured_are_reported(capsys):
     killed(command(), at_row(15))
     assert tfstudy(*command(), *MEASURED) == 2
     assert "trained without measuring layer_gradients" in capsys.readouterr().err

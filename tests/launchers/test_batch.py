@@ -14,16 +14,8 @@ from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import Batch, estimates
 from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
 JOBS = [Job(f"r/study/e/a/{name}", {}) for name in "abcd"]
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def names(jobs):
-    return [Path(job.path).name for job in jobs]
 
 
 def test_a_job_survives_its_text():
@@ -40,9 +32,6 @@ def test_the_exit_code_follows_from_the_type_of_the_error():
     assert exit_code(ValueError("the word list is out of memory")) == exit_code(OSError(errno.EACCES, "no")) == FAILED
 
 
-# Estimated times
-
-
 def finish(job, train_seconds=0.0, evaluate_seconds=0.0, **more):
     """A finished run with the config of a job, in another study."""
     path = Path(str(job.path).replace("/study/", "/before/"))
@@ -57,7 +46,7 @@ def with_training(seeds="0", **train):
 
 def test_the_longest_jobs_run_first_and_those_without_an_estimate_before_them():
     seconds = {JOBS[0].path: 1.0, JOBS[1].path: 9.0, JOBS[3].path: 3.0}
-    assert names(Batch(JOBS, seconds).pending) == ["c", "b", "d", "a"]
+    assert [job.path[-1] for job in Batch(JOBS, seconds).pending] == ["c", "b", "d", "a"]
 
 
 def test_time_grows_with_the_steps_and_that_of_the_evaluation_does_not():

@@ -21,7 +21,6 @@ GRID = {**COPYING, "axes": {"arch": ["transformer", "lstm"]}, "seeds": "0-4"}
 
 
 def start(folder: Path, results: Path) -> "subprocess.Popen[bytes]":
-    """Start the command of the grid."""
     (folder / "grid.yaml").write_text(json.dumps(GRID))  # JSON is YAML
     words = ["grid", str(folder / "grid.yaml"), "--study", "study", "--results", str(results), "--accelerator", "cpu"]
     with (folder / "grid.log").open("ab") as log:
@@ -29,7 +28,6 @@ def start(folder: Path, results: Path) -> "subprocess.Popen[bytes]":
 
 
 def runs(results: Path) -> list[Path]:
-    """The folders of all runs, finished or not."""
     return [path for path in results.glob("*/*/*/s*") if path.is_dir() and ".old-" not in path.name]
 
 

@@ -36,11 +36,11 @@ def test_a_run_has_the_cores_of_its_share_but_no_more_threads_than_omp_num_threa
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
     monkeypatch.setattr("tfstudy.launchers.local.start_server", lambda: None)
     monkeypatch.setattr("torch.get_num_threads", lambda: 3)  # what torch makes of OMP_NUM_THREADS
-    for environment, threads in (({}, 4), ({"OMP_NUM_THREADS": "3"}, 3)):
-        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        assert local(ExecutorSettings("2", options=RunOptions(accelerator="cpu"))).threads == threads
+    settings = ExecutorSettings("2", options=RunOptions(accelerator="cpu"))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert local(settings).threads == 4
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert local(settings).threads == 3
 
 
 def test_a_killed_run_is_resumed_to_the_same_result(tmp_path):

@@ -105,8 +105,8 @@ def test_a_job_ends_with_its_code_or_with_what_ray_says(on_ray):
     assert ends == [JobExit(JOB, SUCCEEDED), JobExit(JOB, OUT_OF_MEMORY), JobExit(JOB, FAILED, reason)]
 
 
-def test_ray_that_is_not_installed_or_does_not_answer_is_reported(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("empty_folder")
+def test_ray_that_is_not_installed_or_does_not_answer_is_reported(monkeypatch, capsys):
     words = ("grid", "--task", "copying", "--arch", "lstm", "--accelerator", "cpu", "--launcher", "ray")
     exceptions = SimpleNamespace(RayError=LostError)
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(exceptions=exceptions))

@@ -9,12 +9,8 @@ from tfstudy.errors import UserError
 from tfstudy.runs.files import archive_name
 from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
 RESULTS = Path("results")
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def started(path: str) -> Path:

@@ -86,8 +86,6 @@ def test_numbers_are_finite_when_saved_and_when_read(run):
             read_measurement(run, "entropy")
 
 
-# Format 2
-
 DAMAGES = {
     "result.json": lambda text: text.replace('"exact_match": 0.', '"exact_match": 1.', 1),
     "result.json without a digest": lambda text: text[: text.index('"digest"')].rstrip(" \n,") + "\n}",

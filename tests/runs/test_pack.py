@@ -36,14 +36,8 @@ COMMANDS = (
     ["measure", "study/lstm/s0", "entropy", "--format", "json", "--quiet"],
     [*COPYING_RUN, "--seed", "1"],
 )
-
-
+pytestmark = pytest.mark.usefixtures("empty_folder")
 STUDY = Path("results/study")
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -138,11 +132,11 @@ def test_what_is_not_finished_stays_a_folder_and_later_runs_go_to_another_file(c
         assert tfstudy("pack", "study") == 0
     assert "not packed (running): 1 run" in capsys.readouterr().out
     assert (finished.exists(), running.exists(), unfinished.exists()) == (False, True, True)
-    first = Path("results/study/runs.zip").read_bytes()
+    first = (STUDY / "runs.zip").read_bytes()
     for said in ("results/study/runs-2.zip: 1 run", "nothing to pack"):
         assert tfstudy("pack", "study") == 0
         assert said in capsys.readouterr().out
-    assert Path("results/study/runs.zip").read_bytes() == first
+    assert (STUDY / "runs.zip").read_bytes() == first
     assert [run.state for run in study_runs(STUDY)] == ["finished", "finished", "interrupted", "pending"]
 
 
@@ -223,7 +217,7 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
     small_study(0)
     pack_study(STUDY)
     [sound] = find_runs(Path("results"))
-    bad = Path("results/study/runs-2.zip")
+    bad = STUDY / "runs-2.zip"
     with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in BAD_MEMBERS.get(kind, [f"{INSIDE}/config.yaml"]):
             archive.writestr(name, bytes(10_000_000 if kind == "a bomb" else 1))
@@ -247,7 +241,7 @@ def test_a_damaged_member_belongs_to_one_run_only():
     runs = small_study(0, 1)
     put(runs[0], "metrics.csv", "step,metric,value\n" + "1,loss,2.5\n" * 9)
     pack_study(STUDY)
-    file = Path("results/study/runs.zip")
+    file = STUDY / "runs.zip"
     content = bytearray(file.read_bytes())
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():

@@ -11,34 +11,17 @@ import pytest
 import torch
 
 from tests.commands import tfstudy
-from tests.example_records import result
 from tests.example_study import CONFIG, finish_run
-from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
-from tfstudy import tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.runs.files import BusyError, command_again, is_locked, results_folder, write_atomically
-from tfstudy.runs.find import find_runs, run_status
+from tfstudy.runs.find import run_status
 from tfstudy.runs.identity import identify
 from tfstudy.runs.schema import Event, Lengths, Result, Slice, SplitScores
-from tfstudy.runs.store import (
-    RESULTS,
-    WEIGHTS,
-    RunFolder,
-    add_events,
-    find_weights,
-    open_run,
-    read_result,
-    write_run,
-)
+from tfstudy.runs.store import WEIGHTS, RunFolder, add_events, find_weights, open_run, read_result, write_run
 
-
-@pytest.fixture(autouse=True)
-def _reverse(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        yield
+pytestmark = pytest.mark.usefixtures("reverse")
 
 
 def test_a_file_that_can_not_be_finished_is_not_there_at_all_and_is_named(tmp_path, monkeypatch):
@@ -152,12 +135,6 @@ def test_an_edited_config_or_a_result_of_another_format_is_refused_and_nothing_i
     assert (status.state, "result.json is damaged" in status.reason) == ("failed", True)
 
 
-def test_a_result_is_one_line():
-    for more, shown in (({"smoke": True}, "exact match 13.1 % on test"), ({"status": "diverged"}, "diverged")):
-        title = "smoke run of " * ("smoke" in more) + "scan length, lstm, seed 3: "
-        assert repr(RESULTS.decode(json.dumps(result(3, 0.131, **more)))) == f"Result({title}{shown})"
-
-
 def test_the_checkpoint_that_was_evaluated_comes_before_the_weights_alone(tmp_path, capsys):
     run = finish_run(tmp_path / "results/study/copying-copy/lstm/s0-abcd1234")
     again = f"tfstudy run --config {run / 'config.yaml'} --results {tmp_path}/results --study study --restart"
@@ -177,11 +154,6 @@ def test_the_checkpoint_that_was_evaluated_comes_before_the_weights_alone(tmp_pa
             find_weights(run, read_result(finish_run(run, **facts)))
 
 
-def test_smoke_runs_are_kept_out_of_the_results(capsys):
-    assert tfstudy(*command("lstm", "--smoke")) == 0
-    assert [text.count("SMOKE RUN") for text in capsys.readouterr()] == [1, 1], "over the table and at the start"
-    assert not Path("results").exists()
-    [path] = find_runs(Path("results-smoke"))
-    assert read_result(path).smoke
-    assert " --results " not in command_again(path, smoke=True)
+def test_smoke_runs_have_a_folder_of_results_of_their_own_which_the_command_finds():
+    assert " --results " not in command_again(Path("results-smoke/runs/reverse-short/lstm/s0-12345678"), smoke=True)
     assert results_folder(Path("some-smoke"), smoke=True) == Path("some-smoke-smoke")

@@ -4,18 +4,10 @@ from statistics import median
 
 import pytest
 
-from tests.example_task import TASK, added
-from tfstudy import tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.errors import UserError
 from tfstudy.tuning import space
 from tfstudy.tuning.space import Choice, Range, draw, parse
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _reverse(tmp_path_factory):
-    with added(tasks, "reverse", TASK, tmp_path_factory.mktemp("tasks")):
-        yield
 
 
 def test_a_key_has_a_range_or_a_list():
@@ -75,7 +67,7 @@ def test_draws_fill_their_range_on_its_scale_and_never_leave_it():
 
 @pytest.mark.parametrize("factor", [0.5, 0.7, 1.9])
 def test_scaled_widths_fit_the_heads(factor):
-    config = resolve({"task": "reverse", "arch": "transformer", "data": {"split": "short"}, "model": {"heads": 8}})
+    config = resolve({"task": "copying", "arch": "transformer", "model": {"heads": 8}})
     widths = space.scaled(config, factor)
     assert widths["dim"] % 16 == 0
     assert widths["dim"] == pytest.approx(128 * factor, abs=8)
