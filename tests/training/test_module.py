@@ -47,6 +47,10 @@ def test_the_optimiser_follows_the_schedule_at_every_step():
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
             rates.append(optimizer.param_groups[0]["lr"])
 
+    module = trained(steps=5, warmup_steps=2, learning_rate=0.1, callbacks=[Recorder()])
+    assert rates == pytest.approx([0.1 * learning_rate_factor(module.config, step, 16) for step in range(5)])
+    assert rates[:2] == pytest.approx([0.05, 0.1])
+    rates.clear()
     trained(steps=3, warmup_steps=2, learning_rate=0.1, schedule="noam", callbacks=[Recorder()])
     assert rates == pytest.approx([0.1 * 16**-0.5 * rate for rate in (2**-1.5, 2**-0.5, 3**-0.5)])
 
