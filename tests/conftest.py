@@ -1,4 +1,4 @@
-"""Small models of all architectures for all tests, and the check of the shapes in signatures."""
+"""For all tests: small models of all architectures, the check of shapes in signatures, an empty folder, a task."""
 
 import os
 import signal
@@ -10,7 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tfstudy import plugins
+from tests.example_task import TASK, added
+from tfstudy import plugins, tasks
 
 pytest_plugins = ("tests.interrupted_runs",)  # the fixture `undisturbed`
 jaxtyping.install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
@@ -35,6 +36,19 @@ def shapes() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
     yield
     jaxtyping.config.update("jaxtyping_disable", True)
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch) -> None:
+    """The working folder of the test is its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def reverse(empty_folder, tmp_path) -> Iterator[None]:
+    """There is the task `reverse` too."""
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
 
 
 def variants() -> dict[str, tuple[str, dict[str, Any]]]:

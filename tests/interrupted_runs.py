@@ -1,18 +1,16 @@
-"""An empty working folder, a short training run, ways to kill it, and the comparison of two finished runs."""
+"""A short training run, ways to kill it at a chosen point, and the comparison of two finished runs."""
 
 import json
 import os
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.commands import tfstudy
-from tests.example_task import TASK, added
-from tfstudy import tasks
 from tfstudy.config.trees import flatten
 
 ARCHITECTURES = {
@@ -36,19 +34,6 @@ def command(arch: str = "lstm", *more: str) -> list[str]:
     train = [word for key, value in SETTINGS.items() for word in ("--set", f"train.{key}={value}")]
     small = ["--set", "model.dim=16", "--set", "eval.max_examples=24", "--accelerator", "cpu"]
     return ["run", "reverse", *train, *small, *ARCHITECTURES[arch], *more]
-
-
-@pytest.fixture
-def empty_folder(tmp_path, monkeypatch) -> None:
-    """The working folder of the test is its own."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def reverse(empty_folder, tmp_path) -> Iterator[None]:
-    """There is the task `reverse` too."""
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        yield
 
 
 @pytest.fixture(scope="session")
