@@ -1,15 +1,39 @@
-"""Subwords: byte-level BPE (Sennrich et al. 2016, arXiv 1508.07909; Wang et al. 2020), by the library tokenizers."""
+"""Tokens of a text: words, or subwords by byte-level BPE (Sennrich et al. 2016, arXiv 1508.07909; Wang et al. 2020)."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from sys import intern
 from typing import TYPE_CHECKING
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.base import Example, Tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 BYTES = 256  # the smallest vocabulary: no merges
+
+
+class Words:
+    """The words that spaces separate, as in corpora that were tokenised before; all spaces are the same."""
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        return [tuple(map(intern, text.split())) for text in texts]  # one string for all places of a word
+
+    def decode(self, tokens: Sequence[str]) -> str:
+        return " ".join(tokens)
+
+    def readable(self, token: str) -> str:
+        return token
+
+    def vocabulary(self, train: Sequence[Example]) -> tuple[set[str], set[str]]:
+        """Return the words that occur at least twice in the sources, and those in the targets."""
+        source, target = (Counter(chain.from_iterable(e[side] for e in train)) for side in (0, 1))
+        return {word for word, n in source.items() if n > 1}, {word for word, n in target.items() if n > 1}
+
+    def files(self) -> dict[str, str]:
+        return {}
 
 
 class Subwords:
@@ -38,6 +62,14 @@ class Subwords:
         from tokenizers import decoders
 
         return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
+
+    def vocabulary(self, train: Sequence[Example]) -> tuple[set[str], set[str]]:
+        """Return all subwords, twice: source and target have the same ones."""
+        return {*self.pieces}, {*self.pieces}
+
+    def files(self) -> dict[str, str]:
+        """Return the tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
+        return {"tokenizer.json": self.tokenizer.to_str()}
 
     @classmethod
     def read(cls, text: str) -> "Subwords":

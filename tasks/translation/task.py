@@ -12,7 +12,7 @@ matter with few pairs.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.reading import read_pairs
 from tfstudy.tasks.scoring import UNSPACED_SCRIPTS, is_unspaced, mean, same_text, token_accuracy
 from tfstudy.tasks.translation import synthetic
-from tfstudy.tasks.translation.subwords import BYTES, Subwords, learn
+from tfstudy.tasks.translation.subwords import BYTES, Subwords, Words, learn
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
 EVAL_PAIRS = {"validation": 500, "test": 1_000}
@@ -49,7 +49,7 @@ LEFT_OUT = FAULTS | {  # reasons to leave a pair out of train
     "overlap": "with a source that is also in another split",
     "overlap_target": "with a target that is also in another split",
     "length": "longer than data.max_train_length",
-    "subwords": f"with more than {MAX_SUBWORDS} subwords on a side",
+    "subwords": f"with more than {MAX_SUBWORDS} subwords or words on a side",
 }
 
 
@@ -68,6 +68,11 @@ class TranslationConfig(FilesConfig):
     )
     max_train_length: int = Field(
         0, ge=0, description="maximum source words in training; longer pairs become test splits; 0: no limit"
+    )
+    tokens: Literal["subwords", "words"] = Field(
+        "subwords",
+        description="subwords; or words, for tokenised text: what spaces separate, and words that occur once on their "
+        "side of train are unknown",
     )
     subword_vocab_size: int = Field(
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs"
@@ -90,7 +95,7 @@ Text = tuple[list[Pair], dict[str, list[Pair]], dict[str, Any]]
 
 
 class Translation(CorpusTask):
-    """Map a sentence to its translation; `tokens` and `text` convert between text and subwords."""
+    """Map a sentence to its translation; `tokens` and `text` convert between text and subwords or words."""
 
     schemes: ClassVar = {
         "embedded": "two synthetic languages with tests of held-out constructions; needs no files and no network",
@@ -99,6 +104,7 @@ class Translation(CorpusTask):
 
     Config = TranslationConfig
     config: TranslationConfig
+    _tokens: Subwords | Words
 
     def __init__(self, config: TranslationConfig) -> None:
         self.check_config(config)
@@ -108,20 +114,21 @@ class Translation(CorpusTask):
         size = config.subword_vocab_size  # with few pairs, most of many subwords would be rare
         if size < 0:
             size = next(size for limit, size in SIZES if len(train) <= limit)
-        self._subwords = learn([*(pair.source for pair in train), *(pair.target for pair in train)], size)
-        self._bleu_tokenizer = bleu_tokenizer(config.target_language, every)
+        words = config.tokens == "words"
+        self._tokens = Words() if words else learn([side for pair in train for side in pair[:2]], size)
+        self._bleu_tokenizer = "none" if words else bleu_tokenizer(config.target_language, every)
         encoded = [e for e in self._encode(train) if max(len(e.source), len(e.target)) <= MAX_SUBWORDS]
         if not encoded:
-            raise UserError(f"no train pair is left: all have more than {MAX_SUBWORDS} subwords on a side")
+            raise UserError(f"no train pair is left: all have more than {MAX_SUBWORDS} {config.tokens} on a side")
         self._examples = {"train": encoded} | {split: self._encode(own) for split, own in held_out.items()}
         for split in held_out:  # none is left out silently
             longest = max((side for e in self._examples[split] for side in e[:2]), key=len)
             if len(longest) > MAX_EVALUATED:
                 raise UserError(
-                    f"{split}: at most {MAX_EVALUATED:,} subwords can be translated, but a sentence has "
+                    f"{split}: at most {MAX_EVALUATED:,} {config.tokens} can be translated, but a sentence has "
                     f"{len(longest):,}: {quoted(self.text(longest))}; split or remove it"
                 )
-        self._vocabulary = {*self._subwords.pieces}, {*self._subwords.pieces}
+        self._vocabulary = self._tokens.vocabulary(encoded)
         self._unused = notes.get("unused", {})
         self._notes = notes | {"left_out": notes["left_out"] | {"subwords": len(train) - len(encoded)}}
 
@@ -130,32 +137,36 @@ class Translation(CorpusTask):
         assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
         if 0 <= (size := config.subword_vocab_size) < BYTES:
             raise UserError(f"data.subword_vocab_size must be -1 or at least {BYTES} (all bytes), but is {size}")
+        if size >= 0 and config.tokens == "words":
+            raise UserError("data.subword_vocab_size can only be set with data.tokens=subwords")
         if config.split != "embedded":
             super().check_config(config)
         elif no_effect := [key for key in CORPUS_ONLY if getattr(config, key)]:
             raise UserError(f"data.{no_effect[0]} can only be set with --split corpus")
 
     def tokens(self, text: str) -> Tokens:
-        return self._subwords.encode([text])[0]
+        return self._tokens.encode([text])[0]
 
     def target_tokens(self, text: str) -> Tokens:
         return self.tokens(text)
 
     def text(self, tokens: Tokens) -> str:
-        return self._subwords.decode(tokens)
+        return self._tokens.decode(tokens)
 
     def readable(self, token: str) -> str:
-        return self._subwords.readable(token)
+        return self._tokens.readable(token)
 
     def files(self) -> dict[str, str]:
-        """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
+        """Return what `restored` needs; with subwords also their tokenizer."""
         corpus = super().files() if self.config.split == "corpus" else {}
-        return {"tokenizer.json": self._subwords.tokenizer.to_str(), **corpus}
+        return corpus | self._tokens.files()
 
     def restore(self, files: Mapping[str, str]) -> bool:
-        if "tokenizer.json" in files:
-            self._subwords = Subwords.read(files["tokenizer.json"])
-        return "tokenizer.json" in files
+        if self.config.tokens == "words":
+            self._tokens = Words()
+        elif "tokenizer.json" in files:
+            self._tokens = Subwords.read(files["tokenizer.json"])
+        return self.config.tokens == "words" or "tokenizer.json" in files
 
     def notes(self) -> dict[str, Any]:
         """Return the commit on the hub, the faults of train, and train pairs left out."""
@@ -198,7 +209,7 @@ class Translation(CorpusTask):
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
         """Return the sources as predictions, as target tokens: what copying scores."""
-        return {"copy": self._subwords.encode([self._subwords.decode(e.source) for e in self.examples(split)])}
+        return {"copy": self._tokens.encode([self._tokens.decode(e.source) for e in self.examples(split)])}
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
@@ -208,7 +219,7 @@ class Translation(CorpusTask):
         return {"bleu": BLEU(tokenize=self._bleu_tokenizer, force=True), "chrf": CHRF()}
 
     def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
-        sources, targets = map(self._subwords.encode, ([p.source for p in pairs], [p.target for p in pairs]))
+        sources, targets = map(self._tokens.encode, ([p.source for p in pairs], [p.target for p in pairs]))
         return [Example(s, t, pair.tags) for s, t, pair in zip(sources, targets, pairs, strict=True)]
 
 

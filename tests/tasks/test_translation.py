@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.tasks.corpora import Sentences, columns, embedded, few, invented, root, sources, targets, translation
+from tfstudy.data.encoding import UNK, UNKNOWN, TaskEncoder
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.evaluation.evaluate import Output, summarise_outputs
@@ -59,6 +60,7 @@ def test_settings_that_contradict_are_refused():
         ({"split": "corpus"}, "exactly one of data.root (a folder of files) and data.hub (an id)"),
         ({"root": "x", "revision": "y"}, "data.revision cannot be set with data.root"),
         ({"clean": True}, "data.clean can only be set with --split corpus"),
+        ({"subword_vocab_size": 300, "tokens": "words"}, "can only be set with data.tokens=subwords"),
         ({"subword_vocab_size": 255}, "data.subword_vocab_size must be -1 or at least 256 (all bytes), but is 255"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
@@ -193,6 +195,24 @@ def test_what_a_run_keeps_of_its_corpus_suffices_to_translate(root):
     assert again.text(task.tokens("an old dog")) == "an old dog"
     assert [*map(again.readable, learn(["naïve naïve"], 300).encode(["naïve 犬"])[0])] == ["▁naïve", "▁", *["�"] * 3]
     assert Translation.restored(task.config, {}) is None
+
+
+def test_words_are_what_spaces_separate_and_rare_ones_are_unknown(tmp_path):
+    pairs = [("ein hund bellt", "a dog barks"), ("ein hund schläft", "a  dog sleeps"), ("kein hund", "no dog in a")]
+    task = translation(columns(tmp_path, train=pairs, test=[("ein hund singt", "a dog barks .")]), tokens="words")
+    assert task.vocabulary() == ({"ein", "hund"}, {"a", "dog"}), "those that occur twice on their side"
+    [example] = task.examples("test")
+    assert (example.source, example.target) == (("ein", "hund", "singt"), ("a", "dog", "barks", "."))
+    assert TaskEncoder(task).target_vocab.encode(example.target).count(UNK) == 2
+    scores = task.score([("a", "dog", UNKNOWN, UNKNOWN)], [example])  # the reference keeps its rare words
+    assert scores["bleu"] == pytest.approx(
+        sacrebleu.corpus_bleu([f"a dog {UNKNOWN} {UNKNOWN}"], [["a dog barks ."]]).score / 100
+    )
+    assert scores["token_accuracy"] == 0.5
+    assert "tok:none" in task.signatures()["bleu"]
+    again = Translation.restored(task.config, task.files())
+    assert again.vocabulary() == task.vocabulary()
+    assert again.text(again.tokens("ein  hund")) == "ein hund"
 
 
 # BLEU, chrF and exact match
