@@ -9,8 +9,8 @@ The difference is ours minus theirs, and its half width is that of the 95 % pred
 the mean of as many seeds as ours would lie around theirs (Welch's, with their standard deviation), or, where the paper
 gives none, theirs around ours, taken as the mean of its seeds (of one, if their number is unknown).
 
-supported: ours lies within 5 points, and the prediction interval is no wider. refuted: ours lies outside the prediction
-interval and by more than 5 points. open: neither, or fewer seeds than the variance of the split scheme needs.
+supported: ours lies within 5 points (2 BLEU), and the prediction interval is no wider. refuted: ours lies outside the
+prediction interval and by more than that. open: neither, or fewer seeds than the variance of the split scheme needs.
 """
 
 import csv
@@ -29,7 +29,8 @@ from tfstudy.analysis.summary import mean_interval, resolution
 from tfstudy.config.trees import configs
 from tfstudy.errors import one_of
 
-TOLERANCE = 5.0  # points
+TOLERANCES = {"bleu": 2.0}  # points
+TOLERANCE = 5.0  # of other metrics
 SUPPORTED, REFUTED, OPEN, NOT_RUN = VERDICTS = ("supported", "refuted", "open", "not run")
 KINDS = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
 PREFIXES = {"approximate": "about ", "upper_bound": "< ", "lower_bound": "> ", "median": "median ", "max": "max "}
@@ -136,11 +137,17 @@ def figure_of(id_: str) -> Figure:
     return known[one_of("published figure", id_, known)]
 
 
-@cache
-def published(task: str, split: str, metric: str, test: str = "") -> list[Figure]:
-    """Return the published figures on a split scheme, of one metric, on one test set or all."""
-    place = (task, split, metric)
-    return [one for one in all_figures() if (one.task, one.split, one.metric) == place and test in ("", one.test)]
+def place(condition: Condition) -> tuple[str, str, str]:
+    """Return the task, split scheme and test set of the figures that a condition can be beside.
+
+    Files of somebody's own are a data set by the name of their folder and of the test set: in `pairs` those in
+    `cogs-variable-free` are (`cogs`, `gen`), in translation those in `multi30k-de-en` are `multi30k_de_en_test2016`.
+    """
+    if condition.task == "pairs":
+        return re.split(r"[\W_]", condition.corpus.lower())[0], condition.test, ""
+    if condition.corpus:
+        return condition.task, re.sub(r"\W", "_", f"{condition.corpus.lower()}_{condition.test}"), ""
+    return condition.task, condition.split, condition.test
 
 
 # Beside a condition
@@ -162,15 +169,12 @@ def beside(condition: Condition, metric: str) -> list[Quotation]:
 
     They are of the same kind of network, trained without anything that tfstudy lacks, on this test set; none is a
     maximum over settings. An architecture is of the kind that has its name: `lstm` is not beside the figures of a GRU.
-    Files of somebody's own in a folder named after a data set, such as `cogs-variable-free`, are beside the figures of
-    that data set, by test set.
     """
-    known = [] if condition.tag else published(condition.task, condition.split, metric, condition.test)
-    if condition.task == "pairs" and not condition.tag:
-        known = published(re.split(r"[\W_]", condition.corpus.lower())[0], condition.test, metric)
+    wanted = (*place(condition), condition.arch, "plain", metric)
     of_paper: dict[str, list[Figure]] = {}
-    for figure in sorted(known, key=lambda figure: figure.preset != condition.preset):
-        if (figure.family, figure.method) == (condition.arch, "plain") and figure.value_kind != "max":
+    for figure in sorted(all_figures(), key=lambda figure: figure.preset != condition.preset):
+        own = (figure.task, figure.split, figure.test, figure.family, figure.method, figure.metric)
+        if own == wanted and not condition.tag and figure.value_kind != "max":
             of_paper.setdefault(figure.paper, []).append(figure)
     chosen = (
         max(own, key=lambda f: (f.preset == condition.preset, bool(f.preset), f.value)) for own in of_paper.values()
@@ -212,8 +216,8 @@ def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> dict[str, A
     `conditions` (the one), and our `mean` with its own 95 % interval `low`, `high` over `n` seeds by the method
     `interval`.
     """
-    place = (figure.task, figure.split, figure.test, "", figure.family)
-    own = [c for c in conditions if (c.task, c.split, c.test, c.tag, c.arch) == place and has_settings(figure, c)]
+    wanted = (figure.task, figure.split, figure.test, figure.family, "")
+    own = [c for c in conditions if (*place(c), c.arch, c.tag) == wanted and has_settings(figure, c)]
     if not own:
         return {"verdict": NOT_RUN, "reason": f"no run with the preset {figure.preset}"}
     condition = min(own, key=distance)
@@ -222,14 +226,14 @@ def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> dict[str, A
     spread = max(variance(each_seed.values()) if n > 1 else 0.0, resolution(condition) ** 2 / 12)  # at least rounding
     half, excess = half_width(spread, n, error or 0.0, figure.n or 1), abs(ours.mean - figure.value)
     theirs = KINDS.get(figure.value_kind, "theirs has no standard error" if error is None else "")
-    verdict, reason = OPEN, ""
+    verdict, reason, tolerance = OPEN, "", TOLERANCES.get(figure.metric, TOLERANCE)
     if lost := len(condition.diverged):
         reason = f"{lost} diverged, and the mean would only be over the other runs"
     elif n < (least := minimum_seeds(figure.split)):
         reason = f"{n} of at least {least} seeds"
-    elif max(excess, half) <= TOLERANCE:
-        verdict, reason = SUPPORTED, f"within {TOLERANCE:g} points"
-    elif excess > max(half, TOLERANCE):
+    elif max(excess, half) <= tolerance:
+        verdict, reason = SUPPORTED, f"within {tolerance:g} points"
+    elif excess > max(half, tolerance):
         verdict, reason = REFUTED, f"{'higher' if ours.mean > figure.value else 'lower'} than a replication"
     found = dict(zip(("mean", "low", "high", "n", "interval"), ours, strict=True))
     reason = "; ".join(filter(None, [reason, theirs]))
