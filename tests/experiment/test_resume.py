@@ -97,7 +97,7 @@ def test_every_architecture_killed_again_and_again_ends_as_if_undisturbed(arch, 
 )
 def test_these_settings_resume_to_the_same_result(settings, undisturbed):
     words = command("lstm", *(word for setting in settings for word in ("--set", setting)))
-    killed(words, at_row(25))
+    killed(words, at_row(35))
     assert tfstudy(*words) == 0
     assert_same(folder(), undisturbed(words))
 
