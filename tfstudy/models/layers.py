@@ -139,7 +139,8 @@ class Embedding(nn.Module):
     """Token embeddings, plus those of a position scheme that acts on embeddings (see `models.positions`).
 
     `init` is the standard deviation of the token embeddings at the start, what they are multiplied by, and whether they
-    are drawn from a uniform distribution, not a normal one. Learned positions start with the same `std` as the product.
+    are drawn from a uniform distribution, not a normal one, as in Xavier's initialisation. Learned positions start with
+    the standard deviation of the product; with Xavier's initialisation, with that of a matrix of their size.
     """
 
     def __init__(self, vocab: int, dim: int, scheme: str, max_positions: int, init: tuple[float, float, bool]) -> None:
@@ -150,7 +151,8 @@ class Embedding(nn.Module):
             nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * std, math.sqrt(3) * std)
         else:
             nn.init.normal_(self.tokens.weight, std=std)
-        self.positions = positions.embedded(scheme, positions.Setup(dim, positions=max_positions, std=self.std))
+        of_positions = math.sqrt(2 / (max_positions + dim)) if uniform else self.std
+        self.positions = positions.embedded(scheme, positions.Setup(dim, positions=max_positions, std=of_positions))
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "tokens dim"]:
         """Embed tokens at their positions. Learned ones must be below `max_positions`; others raise an IndexError."""
