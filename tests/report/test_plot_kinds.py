@@ -41,7 +41,8 @@ def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_p
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
-    monkeypatch.setattr("tfstudy.analysis.published.published", lambda *_: [figure_of("dessi-2019-02")])
+    figures = (figure_of("dessi-2019-02"),)
+    monkeypatch.setattr("tfstudy.analysis.published.all_figures", lambda: figures)
     monkeypatch.setattr("tfstudy.analysis.published.differing", lambda _: set() if same else {"model.dim"})
     paper = runs("cnn", 0.4, 0.5, split="addprim_jump", preset="dessi-2019", experiment="paper")
     plot = plotted(write(tmp_path, *paper, *runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")), "split")
