@@ -204,7 +204,7 @@ def overlap(task: Task) -> dict[str, int]:
 
 
 def unknown_tokens(task: Task) -> dict[str, dict[str, int]]:
-    """Return, per held-out split, how many examples have a source and how many a target token that train lacks."""
+    """Return, per held-out split, how many examples have a source and how many a target token that is unknown."""
     known = task.vocabulary()
     return {
         split: {
@@ -216,7 +216,7 @@ def unknown_tokens(task: Task) -> dict[str, dict[str, int]]:
 
 
 def warnings(task: Task, shared: Mapping[str, int]) -> list[str]:
-    """Return a line for each held-out split with sources of train (`overlap`), or with tokens that train lacks."""
+    """Return a line for each held-out split with sources of train (`overlap`), or with unknown tokens."""
     found = []
     for split, counts in unknown_tokens(task).items():
         n = len(task.examples(split))
@@ -225,7 +225,7 @@ def warnings(task: Task, shared: Mapping[str, int]) -> list[str]:
         for side in ("target", "source"):
             most = f": at most {100 * (n - counts[side]) / n:.4g} % can be right" if side == "target" else ""
             if counts[side]:
-                found.append(f"{counts[side]:,} of {n:,} {side}s of {split} have a token that train lacks{most}")
+                found.append(f"{counts[side]:,} of {n:,} {side}s of {split} have an unknown token{most}")
     return found
 
 

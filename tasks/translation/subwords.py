@@ -16,7 +16,7 @@ BYTES = 256  # the smallest vocabulary: no merges
 
 
 class Words:
-    """The words that spaces separate, as in corpora that were tokenised before; all spaces are the same."""
+    """The words that white space separates, as in a corpus that was tokenised before."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         return [tuple(map(intern, text.split())) for text in texts]  # one string for all places of a word

@@ -4,8 +4,8 @@
 
 The two embedded languages need no files and no network; a corpus is read from a folder (`data.root`) or from the
 Hugging Face hub (`data.hub`). Its text is used as it is; train pairs with a fault are counted, and left out with
-`data.clean`. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic 2015, W15-3049) of the detokenised
-text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019, P19-1021) show how much the settings
+`data.clean`. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic 2015, W15-3049) of the text,
+computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019, P19-1021) show how much the settings
 matter with few pairs.
 """
 
@@ -30,7 +30,7 @@ CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
 # Test splits of longer sources: more than and at most this many times the maximum train length.
 LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}
 MAX_LONGER = 1_000  # pairs in each of these splits
-MAX_SUBWORDS = 256  # of a train source or target: one much longer pair would set the cost of a batch
+MAX_SUBWORDS = 256  # or words, of a train source or target: one much longer pair would set the cost of a batch
 MAX_EVALUATED = 32 * MAX_SUBWORDS  # of a held-out sentence
 SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000), (10**8, 8_000))  # most pairs, and the number of subwords
 PRESETS = ((40_000, "small"), (200_000, "medium"))  # the most target tokens in train that each is meant for
@@ -71,7 +71,7 @@ class TranslationConfig(FilesConfig):
     )
     tokens: Literal["subwords", "words"] = Field(
         "subwords",
-        description="subwords; or words, for tokenised text: what spaces separate, and words that occur once on their "
+        description="subwords; or words, which white space separates (tokenised text); those that occur once on their "
         "side of train are unknown",
     )
     subword_vocab_size: int = Field(
@@ -129,6 +129,10 @@ class Translation(CorpusTask):
                     f"{len(longest):,}: {quoted(self.text(longest))}; split or remove it"
                 )
         self._vocabulary = self._tokens.vocabulary(encoded)
+        if not all(self._vocabulary):
+            raise UserError(
+                "no word occurs twice on its side of train, so that all are unknown; use data.tokens=subwords"
+            )
         self._unused = notes.get("unused", {})
         self._notes = notes | {"left_out": notes["left_out"] | {"subwords": len(train) - len(encoded)}}
 
@@ -137,8 +141,9 @@ class Translation(CorpusTask):
         assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
         if 0 <= (size := config.subword_vocab_size) < BYTES:
             raise UserError(f"data.subword_vocab_size must be -1 or at least {BYTES} (all bytes), but is {size}")
-        if size >= 0 and config.tokens == "words":
-            raise UserError("data.subword_vocab_size can only be set with data.tokens=subwords")
+        if config.tokens == "words" and (size >= 0 or config.target_language):
+            key = "subword_vocab_size" if size >= 0 else "target_language"
+            raise UserError(f"data.{key} can only be set with data.tokens=subwords")
         if config.split != "embedded":
             super().check_config(config)
         elif no_effect := [key for key in CORPUS_ONLY if getattr(config, key)]:
@@ -164,9 +169,10 @@ class Translation(CorpusTask):
     def restore(self, files: Mapping[str, str]) -> bool:
         if self.config.tokens == "words":
             self._tokens = Words()
-        elif "tokenizer.json" in files:
+            return True
+        if "tokenizer.json" in files:
             self._tokens = Subwords.read(files["tokenizer.json"])
-        return self.config.tokens == "words" or "tokenizer.json" in files
+        return "tokenizer.json" in files
 
     def notes(self) -> dict[str, Any]:
         """Return the commit on the hub, the faults of train, and train pairs left out."""
@@ -177,7 +183,8 @@ class Translation(CorpusTask):
         tokens = sum(len(example.target) for example in self._examples["train"])
         presets = PRESETS if self.config.split == "corpus" else PRESETS[:1]
         fitting = next((name for most, name in presets if tokens <= most), "default")
-        remarks = [*super().remarks(), f"train has {tokens:,} target tokens, for which --preset {fitting} is meant"]
+        meant = f"train has {tokens:,} target tokens, for which --preset {fitting} is meant"
+        remarks = [*super().remarks(), *[meant] * (self.config.tokens == "subwords")]
         if self.config.split == "corpus":
             if left_out := listed(self._notes["left_out"]):
                 remarks.append(f"left out of train: {left_out}")

@@ -87,8 +87,8 @@ def test_tokens_that_train_lacks_are_counted_with_the_ceiling_they_set(tmp_path)
     task = made(write(tmp_path, {"train.tsv": tsv(ROWS[:1]), "test.tsv": tsv(test)}))
     assert unknown_tokens(task) == {"test": {"source": 2, "target": 2}}
     assert warnings(task, {"test": 0}) == [
-        "2 of 4 targets of test have a token that train lacks: at most 50 % can be right",
-        "2 of 4 sources of test have a token that train lacks",
+        "2 of 4 targets of test have an unknown token: at most 50 % can be right",
+        "2 of 4 sources of test have an unknown token",
     ]
     assert task.vocabulary() == ({"jump", "twice"}, {"J"})
 
@@ -120,7 +120,7 @@ def test_a_run_is_made_by_one_command_and_shown_by_tag(tmp_path, monkeypatch, ca
         file.write("z a\ta z\teven\n")
     settings = ["--set", "data.root=files", "--set", "data.columns=source,target,parity"]
     assert tfstudy("run", "pairs", "--arch", "lstm", "--smoke", *settings) == 0
-    ceiling = "1 of 21 targets of gen have a token that train lacks: at most 95.24 % can be right"
+    ceiling = "1 of 21 targets of gen have an unknown token: at most 95.24 % can be right"
     assert ceiling in capsys.readouterr().err
     [path] = Path("results-smoke").glob("runs/*/*/*/result.json")
     assert {*json.loads(path.read_text())["splits"]} == {"validation", "test", "gen"}

@@ -61,6 +61,10 @@ def test_settings_that_contradict_are_refused():
         ({"root": "x", "revision": "y"}, "data.revision cannot be set with data.root"),
         ({"clean": True}, "data.clean can only be set with --split corpus"),
         ({"subword_vocab_size": 300, "tokens": "words"}, "can only be set with data.tokens=subwords"),
+        (
+            {"target_language": "de", "tokens": "words"},
+            "data.target_language can only be set with data.tokens=subwords",
+        ),
         ({"subword_vocab_size": 255}, "data.subword_vocab_size must be -1 or at least 256 (all bytes), but is 255"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
@@ -210,6 +214,8 @@ def test_words_are_what_spaces_separate_and_rare_ones_are_unknown(tmp_path):
     )
     assert scores["token_accuracy"] == 0.5
     assert "tok:none" in task.signatures()["bleu"]
+    with pytest.raises(UserError, match="no word occurs twice on its side"):
+        translation(columns(tmp_path / "rare", train=[("ein hund hund", "a dog")], test=[("ein", "a")]), tokens="words")
     again = Translation.restored(task.config, task.files())
     assert again.vocabulary() == task.vocabulary()
     assert again.text(again.tokens("ein  hund")) == "ein hund"

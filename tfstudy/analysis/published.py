@@ -171,10 +171,10 @@ def beside(condition: Condition, metric: str) -> list[Quotation]:
     maximum over settings. An architecture is of the kind that has its name: `lstm` is not beside the figures of a GRU.
     """
     wanted = (*place(condition), condition.arch, "plain", metric)
+    known = [f for f in all_figures() if (f.task, f.split, f.test, f.family, f.method, f.metric) == wanted]
     of_paper: dict[str, list[Figure]] = {}
-    for figure in sorted(all_figures(), key=lambda figure: figure.preset != condition.preset):
-        own = (figure.task, figure.split, figure.test, figure.family, figure.method, figure.metric)
-        if own == wanted and not condition.tag and figure.value_kind != "max":
+    for figure in sorted(known, key=lambda figure: figure.preset != condition.preset):
+        if figure.value_kind != "max" and not condition.tag:
             of_paper.setdefault(figure.paper, []).append(figure)
     chosen = (
         max(own, key=lambda f: (f.preset == condition.preset, bool(f.preset), f.value)) for own in of_paper.values()

@@ -65,7 +65,7 @@ def check(config: RunConfig, data: DataShape) -> int:
     """Return the number of parameters; `UserError` if a value does not fit the data or another section."""
     task, most, model = config.task, config.decode.max_length, config.model.model_dump()
     if config.model.needs_one_vocabulary and not data.one_vocabulary:
-        raise UserError(f"model.share_embeddings must be false, since {task} has two vocabularies")
+        raise UserError(f"model.share_embeddings must be false, since {task} has two vocabularies with these data")
     if 0 < most < data.longest_target:
         longest = f"{data.longest_target}, the length of the longest target"
         raise UserError(f"decode.max_length must be 0 or at least {longest}, but is {most}")
