@@ -16,7 +16,7 @@ prediction interval and by more than that. open: neither, or fewer seeds than th
 import csv
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from statistics import variance
 from typing import Any, Literal, NamedTuple
@@ -162,6 +162,16 @@ class Quotation(NamedTuple):
     def __str__(self) -> str:
         """`69.2 ± 8.2 [dessi-2019]†`."""
         return f"{self.figure.text} [{self.figure.paper}]{OTHER_SETTINGS * (not self.same_settings)}"
+
+
+def quotations(conditions: Sequence[Condition], metric: str = "") -> list[list[Quotation]]:
+    """Return the figures beside each condition, on a metric or else on its main one.
+
+    If some of the conditions has the settings of a figure, the figure is beside this condition only.
+    """
+    quoted = [beside(condition, metric or condition.metric) for condition in conditions]
+    same = {one.figure.id for own in quoted for one in own if one.same_settings}
+    return [[one for one in own if one.same_settings or one.figure.id not in same] for own in quoted]
 
 
 def beside(condition: Condition, metric: str) -> list[Quotation]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, Study, read_finished_runs
 from tfstudy.analysis.labels import OUTDATED, Condition
-from tfstudy.analysis.published import Quotation, beside, papers
+from tfstudy.analysis.published import Quotation, papers, quotations
 from tfstudy.analysis.stats import ALPHA
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, contrasts, letters, mean_of, pairs, rows_of, swapped
 from tfstudy.config.trees import short_key
@@ -170,7 +170,7 @@ def _numbers(rows: Sequence[Condition], groups: list[str], against: Sequence[Any
         "test_of_p": [one.method if one else "" for one in against],
         **{name: [getattr(one, field) if one else nan for one in against] for name, field in fields.items()},
         **{name: [mean_of(row, metric) for row in rows] for name, metric in MEASURED.items()},
-        **{name: [beside(row, metric or row.metric) for row in rows] for name, metric in QUOTED.items()},
+        **{name: quotations(rows, metric) for name, metric in QUOTED.items()},
     }
 
 

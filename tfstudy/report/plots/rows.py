@@ -1,6 +1,5 @@
 """Plots with a labelled row for each condition (beside published results), setting, comparison or value of a tag."""
 
-from collections.abc import Sequence
 from itertools import takewhile
 from statistics import mean
 from typing import Any
@@ -9,7 +8,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tfstudy.analysis.published import Figure, Quotation, beside, papers
+from tfstudy.analysis.published import Figure, papers, quotations
 from tfstudy.analysis.summary import Condition, pairs, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
@@ -89,16 +88,6 @@ def trivial_results(condition: Condition) -> dict[str, float]:
     every = [one.baselines for one in whole_scores(condition)]
     names = dict.fromkeys(name for own in every for name, metrics in own.items() if condition.metric in metrics)
     return {name: 100 * mean(own[name][condition.metric] for own in every if name in own) for name in names}
-
-
-def quotations(conditions: Sequence[Condition]) -> list[list[Quotation]]:
-    """Return the figures in the row of each condition: those that are beside it in a table.
-
-    If some of the conditions has the settings of a figure, the figure is beside this condition only.
-    """
-    quoted = [beside(condition, condition.metric) for condition in conditions]
-    same = {one.figure.id for own in quoted for one in own if one.same_settings}
-    return [[one for one in own if one.same_settings or one.figure.id not in same] for own in quoted]
 
 
 def _text(figure: Figure) -> str:
