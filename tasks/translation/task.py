@@ -104,7 +104,7 @@ class Translation(CorpusTask):
 
     Config = TranslationConfig
     config: TranslationConfig
-    _tokens: Subwords | Words
+    _tokenizer: Subwords | Words
 
     def __init__(self, config: TranslationConfig) -> None:
         self.check_config(config)
@@ -115,7 +115,7 @@ class Translation(CorpusTask):
         if size < 0:
             size = next(size for limit, size in SIZES if len(train) <= limit)
         words = config.tokens == "words"
-        self._tokens = Words() if words else learn([side for pair in train for side in pair[:2]], size)
+        self._tokenizer = Words() if words else learn([side for pair in train for side in pair[:2]], size)
         self._bleu_tokenizer = "none" if words else bleu_tokenizer(config.target_language, every)
         encoded = [e for e in self._encode(train) if max(len(e.source), len(e.target)) <= MAX_SUBWORDS]
         if not encoded:
@@ -128,7 +128,7 @@ class Translation(CorpusTask):
                     f"{split}: at most {MAX_EVALUATED:,} {config.tokens} can be translated, but a sentence has "
                     f"{len(longest):,}: {quoted(self.text(longest))}; split or remove it"
                 )
-        self._vocabulary = self._tokens.vocabulary(encoded)
+        self._vocabulary = self._tokenizer.vocabulary(encoded)
         if not all(self._vocabulary):
             raise UserError(
                 "no word occurs twice on its side of train, so that all are unknown; use data.tokens=subwords"
@@ -150,28 +150,28 @@ class Translation(CorpusTask):
             raise UserError(f"data.{no_effect[0]} can only be set with --split corpus")
 
     def tokens(self, text: str) -> Tokens:
-        return self._tokens.encode([text])[0]
+        return self._tokenizer.encode([text])[0]
 
     def target_tokens(self, text: str) -> Tokens:
         return self.tokens(text)
 
     def text(self, tokens: Tokens) -> str:
-        return self._tokens.decode(tokens)
+        return self._tokenizer.decode(tokens)
 
     def readable(self, token: str) -> str:
-        return self._tokens.readable(token)
+        return self._tokenizer.readable(token)
 
     def files(self) -> dict[str, str]:
         """Return what `restored` needs; with subwords also their tokenizer."""
         corpus = super().files() if self.config.split == "corpus" else {}
-        return corpus | self._tokens.files()
+        return corpus | self._tokenizer.files()
 
     def restore(self, files: Mapping[str, str]) -> bool:
         if self.config.tokens == "words":
-            self._tokens = Words()
+            self._tokenizer = Words()
             return True
         if "tokenizer.json" in files:
-            self._tokens = Subwords.read(files["tokenizer.json"])
+            self._tokenizer = Subwords.read(files["tokenizer.json"])
         return "tokenizer.json" in files
 
     def notes(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Translation(CorpusTask):
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
         """Return the sources as predictions, as target tokens: what copying scores."""
-        return {"copy": self._tokens.encode([self._tokens.decode(e.source) for e in self.examples(split)])}
+        return {"copy": self._tokenizer.encode([self._tokenizer.decode(e.source) for e in self.examples(split)])}
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
@@ -226,7 +226,7 @@ class Translation(CorpusTask):
         return {"bleu": BLEU(tokenize=self._bleu_tokenizer, force=True), "chrf": CHRF()}
 
     def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
-        sources, targets = map(self._tokens.encode, ([p.source for p in pairs], [p.target for p in pairs]))
+        sources, targets = map(self._tokenizer.encode, ([p.source for p in pairs], [p.target for p in pairs]))
         return [Example(s, t, pair.tags) for s, t, pair in zip(sources, targets, pairs, strict=True)]
 
 

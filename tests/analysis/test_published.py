@@ -63,7 +63,9 @@ def test_a_figure_with_a_preset_can_be_compared_with_runs():
     assert len(with_preset) >= 13
     # the other kinds, such as bounds and the best of several seeds, are not compared with runs
     assert {figure.value_kind for figure in with_preset} <= {"mean", "median", "single", "approximate"}
-    assert {figure.metric for figure in with_preset} <= METRICS.keys() - {DIVERGED, "chrf"}
+    assert {figure.metric for figure in generated} <= METRICS.keys() - {DIVERGED, "bleu", "chrf"}  # in percent
+    corpora = {(figure.split, figure.test, figure.metric) for figure in with_preset if figure not in generated}
+    assert corpora == {("multi30k_de_en_test2016", "", "bleu")}
 
 
 def test_every_paper_has_an_entry_in_the_bibliography_with_authors_and_an_address():

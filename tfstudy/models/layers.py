@@ -140,7 +140,7 @@ class Embedding(nn.Module):
 
     `init` is the standard deviation of the token embeddings at the start, what they are multiplied by, and whether they
     are drawn from a uniform distribution, not a normal one, as in Xavier's initialisation. Learned positions start with
-    that of the product; with Xavier's initialisation, with that of a matrix of their size.
+    the standard deviation of the product or, with Xavier's initialisation, that of a matrix of their own size.
     """
 
     def __init__(self, vocab: int, dim: int, scheme: str, max_positions: int, init: tuple[float, float, bool]) -> None:
