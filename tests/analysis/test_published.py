@@ -65,7 +65,7 @@ def test_a_figure_with_a_preset_can_be_compared_with_runs():
     assert {figure.value_kind for figure in with_preset} <= {"mean", "median", "single", "approximate"}
     assert {figure.metric for figure in generated} <= METRICS.keys() - {DIVERGED, "bleu", "chrf"}  # in percent
     corpora = {(figure.split, figure.test, figure.metric) for figure in with_preset if figure not in generated}
-    assert corpora == {("multi30k_de_en_test2016", "", "bleu")}
+    assert corpora == {(f"multi30k_{pair}_test2016", "", "bleu") for pair in ("de_en", "en_de_tok")}
 
 
 def test_every_paper_has_an_entry_in_the_bibliography_with_authors_and_an_address():
@@ -98,6 +98,7 @@ def test_figures_on_files_are_beside_runs_on_a_folder_of_that_name():
         return place(SimpleNamespace(task=task, split="given", corpus=folder, test=test)) in known
 
     assert found("translation", "multi30k-de-en", "test2016")
+    assert found("translation", "multi30k-en-de-tok", "test2016")
     assert not found("translation", "multi30k-de-en", "test")
     assert not found("translation", "captions", "test2016")
     assert found("pairs", "cogs-variable-free", "gen")
