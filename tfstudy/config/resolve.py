@@ -26,7 +26,7 @@ RETIRED: dict[str, tuple[Any, ...]] = {  # keys that are gone, with their last d
     "data.digits": (3,), "data.queries": (0,), "data.bleu_tokenizer": ("auto",), "data.drop_overlap": (True,),
     "data.lowercase": (False,), "data.max_subwords": (0,), "data.reverse": (False,), "data.shared_subwords": (True,),
     "data.subset_seed": (0,), "data.subword_pairs": (0,), "data.source_language": ("",),
-    "model.activation_dropout": (None,), "model.attention": ("full", True), "model.attention_window": (0,),
+    "model.attention": ("full", True), "model.attention_window": (0,),
     "model.cross_positions": ("none",), "model.decoder_positions": (None,), "model.depth_signal": (False,),
     "model.expert_balance": (0.01,), "model.experts": (0,), "model.experts_per_token": (1,), "model.heads": (1,),
     "model.input_feeding": (False,), "model.input_injection": (False,), "model.layer_init": ("xavier",),

@@ -45,7 +45,9 @@ class TransformerConfig(TiedConfig):
     heads: int = Field(4, ge=1, description="attention heads; must divide dim")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights (slower on CPU)")
     feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
-    feedforward_dropout: bool = Field(True, description="dropout within the feed-forward layers too")
+    activation_dropout: float | None = Field(
+        None, ge=0, lt=1, description="dropout within feed-forward layers (null: dropout)"
+    )
     activation: Literal["relu", "gelu", "swiglu", "geglu"] = Field(
         "relu", description="of the feed-forward layers; swiglu and geglu are gated (Shazeer 2020)"
     )

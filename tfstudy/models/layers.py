@@ -111,10 +111,7 @@ class GatedActivation(nn.Module):
 
 
 def feedforward(config: TransformerConfig) -> nn.Sequential:
-    """Return W2 g(W1 x + b1) + b2, with dropout behind the activation g unless the config says otherwise.
-
-    Gated ones have a second matrix beside W1.
-    """
+    """Return W2 g(W1 x + b1) + b2, with dropout behind the activation g. Gated ones have a second matrix beside W1."""
     gated = config.activation in GATED
     inner = nn.Linear(config.dim, config.feedforward * (2 if gated else 1))
     outer = nn.Linear(config.feedforward, config.dim)
@@ -125,8 +122,8 @@ def feedforward(config: TransformerConfig) -> nn.Sequential:
         nn.init.xavier_uniform_(weight)
     for layer in (inner, outer):
         nn.init.zeros_(layer.bias)
-    dropout = Dropout(config.dropout if config.feedforward_dropout else 0.0)
-    return nn.Sequential(inner, activation, dropout, outer)
+    dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
+    return nn.Sequential(inner, activation, Dropout(dropout), outer)
 
 
 def embedding_init(name: str, vocab: int, dim: int) -> tuple[float, float, bool]:
