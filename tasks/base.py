@@ -168,7 +168,7 @@ class Task(ABC):
         return {}
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return metrics over all examples, each in [0, 1]; the first one is the main metric."""
+        """Return metrics of all examples, in [0, 1], the main one first; exact match is added if it is missing."""
         gold = [example.target for example in examples]
         return {
             "exact_match": mean(exact_match(p, g) for p, g in zip(predictions, gold, strict=True)),

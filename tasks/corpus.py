@@ -80,7 +80,8 @@ class CorpusTask(Task):
 
     def corpus(self) -> str:
         """Return the name of the folder, or the id of the data set on the hub."""
-        return Path(self.config.root).resolve().name if self.config.root else self.config.hub
+        folder = Path(self.config.root or self.config.hub)
+        return folder.resolve().name if self.config.root or folder.is_dir() else self.config.hub
 
     def remarks(self) -> Sequence[str]:
         unused = ", ".join(f"{name} ({reason})" for name, reason in self._unused.items())

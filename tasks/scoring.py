@@ -47,10 +47,11 @@ def mean(values: Iterable[float]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
 
-def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Return the Wilson (1927) interval for a proportion `successes / n`; 95 % by default, (0, 1) for n = 0."""
+def wilson(successes: int, n: int) -> tuple[float, float]:
+    """Return the 95 % Wilson (1927) interval for a proportion `successes / n`; (0, 1) for n = 0."""
     if n == 0:
         return 0.0, 1.0
+    z = 1.959963984540054
     share, spread = successes / n, z * z / n
     center = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5

@@ -182,6 +182,8 @@ def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_pa
     install(tmp_path / "site", "sad_network", "gloomy = sad_network", "1 / 0", "tfstudy.architectures")
     assert tfstudy("--plugin", Path(tasks.__file__).with_name("copying.py"), "run", "copying") == 2
     assert "tasks/copying.py is already part of this checkout: leave out --plugin" in capsys.readouterr().err
+    assert tfstudy("list", "tasks", "mine", "--plugin", mine) == 0
+    assert "all letters" in capsys.readouterr().out, "its docstring has no example"
     assert tfstudy("list", "tasks", f"--plugin={mine}") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"plug-in: {mine}" in out

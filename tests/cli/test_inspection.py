@@ -127,6 +127,7 @@ def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(
         ("evaluate", "--set", "decode.beam_size=0"): ["'decode.beam_size'", "1", "'0'"],
         ("evaluate", "--set", "decode.max_length=1"): ["decode.max_length", "longest target"],
         ("evaluate", "--set", "model.dim=8"): ["'decode'", "'model'"],
+        ("evaluate", "--set", "splits=test"): ["'splits'"],
         ("evaluate", "--test-set", "tset"): ["did you mean 'test'?"],
         ("result", "--by", "lenght"): ["did you mean 'length'?"],
     }.items():

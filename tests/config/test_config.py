@@ -56,6 +56,7 @@ def test_numbers_are_read_as_people_write_them():
         assert config(f"train.learning_rate={text}").train.learning_rate == value
     for date in ("2020-02-20", "2020-02-30"):
         assert parse_yaml(date, "x") == date, "no date: text"
+    assert parse_yaml("[no, on, true, False]", "x") == ["no", "on", True, False], "Norwegian is no truth value"
 
 
 def test_every_task_and_architecture_documents_all_its_keys():
@@ -72,7 +73,7 @@ WRONG = {  # settings, apart from those of the others, and the line that each is
     "extra=1": "unknown key 'extra'; expected one of: task, data, arch, model, train, decode, eval, seed, smoke",
     "seed=-1": "'seed' must be greater than or equal to 0, but is '-1'",
     "train.learning_rate=.nan": "'train.learning_rate' must be a finite number, but is 'nan'",
-    "train.warmup_steps=yes": "'train.warmup_steps' must be a valid integer, but is 'True'",
+    "train.warmup_steps=yes": "'train.warmup_steps' must be a valid integer, but is 'yes'",
     "train.optimizer=adam": "'train.optimizer' must be 'adamw' or 'sgd', but is 'adam'; did you mean 'adamw'?",
     f"decode.max_length={'9' * 23}": f"'decode.max_length' must be at most {2**63 - 1}, but is '{'9' * 23}'",
     'data.root="a\\0b"': "'data.root' must be text without NUL and without halves of characters, but is 'a\\x00b'",

@@ -98,6 +98,10 @@ def test_a_width_that_is_given_is_kept_and_so_are_the_others_and_other_settings(
     assert size(config) == pytest.approx(reference, rel=0.05)
     with added(models, "bag", ARCHITECTURE, tmp_path / "models"):
         assert size(compose_config("reverse", "bag", "default", {})) == pytest.approx(reference, rel=0.05)
+    words = {"data": {"tokens": "words", "train_pairs": 50}}  # two vocabularies, which the Transformer's preset shares
+    parted = merge(words, {"model": {"share_embeddings": False}})
+    reference = size(compose_config("translation", "transformer", "default", parted))
+    assert size(compose_config("translation", "mingru", "default", words)) == pytest.approx(reference, rel=0.05)
 
 
 def test_positions_that_long_data_need_count_and_a_size_that_no_width_gives_is_refused():

@@ -1,5 +1,6 @@
 """A new task or architecture is one file; one that breaks its contract is refused with one message before training."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ def test_test_sources_that_are_also_in_train_are_a_warning_on_screen_in_the_log_
     assert "left out of train: 2 letters\n" in log.read_text()
     assert tfstudy("table", "runs", "--format", "md", "--plugin", leak) == 0
     assert "WARNING: held-out examples whose source occurs in training: 1" in capsys.readouterr().out
+
+
+def test_a_score_of_its_own_is_the_main_metric_and_exact_match_stands_beside_it(tmp_path, capsys):
+    score = (
+        "def score(self, predictions, examples):\n        return {'ended': sum(len(p) < 3 for p in predictions) / 2}"
+    )
+    mine = write(tmp_path, "mine", f"{LETTERS}\n    {score}\n")
+    assert tfstudy(*RUN, "mine", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", mine) == 0
+    capsys.readouterr()
+    for more, metric in (((), "ended"), (("--metric", "exact_match"), "exact_match")):
+        assert tfstudy("table", "runs", "--plugin", mine, "--format", "json", *more) == 0
+        [row] = json.loads(capsys.readouterr().out)["rows"]
+        assert row["metric"] == metric
+        assert row["mean"] is not None
 
 
 def test_a_new_task_and_a_new_architecture_are_one_file_each(tmp_path, capsys):

@@ -147,6 +147,14 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
         ({"contrasts": [[{"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),
         ({"contrasts": [[{"arch": "lstm"}, {"arch": "stm"}]]}, "contrasts: no run of the grid has"),
+        ({"contrasts": [[{"arch": ["lstm", "cnn"]}, {"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),
+        (
+            {
+                "axes": {"data.split": ["copy", "reverse"]},
+                "contrasts": [[{"data.split": "copy"}, {"data.split": "reverse"}]],
+            },
+            "contrasts: the two conditions have no test set in common",
+        ),
         ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid needs a task"),
         ({"tiers": {"quick": 3}}, "'tiers.quick' must be a valid dictionary, but is '3'"),

@@ -158,6 +158,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "code in the config": lambda run: put(run, "config.yaml", "a: !!python/object/apply:os.system [touch ran]\n"),
     "paths as names": lambda run: edit_result(run, arch="../../x", splits={"../../../x": result()["splits"]["test"]}),
     "control characters": lambda run: edit_result(run, preset=CONTROL, task="a\nb", status=f"{CONTROL}done"),
+    "a pipe as its preset": lambda run: (os.mkfifo("results/pipe"), edit_result(run, preset="results/pipe:x")),
     "modules of others": lambda run: set_environments(run, {"syntax_trees": MODULES}),
 }
 

@@ -8,6 +8,7 @@ from jaxtyping import TypeCheckError
 from pydantic import ValidationError
 
 from tfstudy import models
+from tfstudy.errors import UserError
 from tfstudy.models.cnn import CNN
 from tfstudy.models.lstm import LSTM
 from tfstudy.models.transformer import Transformer
@@ -34,7 +35,7 @@ def test_what_is_declared_is_read_without_importing_the_architecture(name, monke
 
 
 def test_shared_embeddings_need_one_vocabulary():
-    with pytest.raises(ValueError, match="share_embeddings needs one vocabulary, but there are 7 and 8"):
+    with pytest.raises(UserError, match="share_embeddings must be false, since there are two vocabularies, of 7 and 8"):
         Transformer(Transformer.Config(dim=16, share_embeddings=True), 7, 8)
 
 

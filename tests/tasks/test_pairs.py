@@ -110,6 +110,7 @@ def test_a_data_set_of_the_hub_has_its_columns_and_all_of_its_splits(tmp_path, m
         datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / f"{name}.parquet"))
     task = Pairs(Pairs.Config(hub=str(tmp_path), columns="question,query,level"))
     assert task.splits() == ("train", None, ("test", "gen"))
+    assert task.corpus() == tmp_path.name, "the name of a folder, however its path is written"
     assert task.examples("gen") == [(("jump", "twice"), ("J", "J"), {"length": 2, "level": "3"})]
 
 

@@ -169,7 +169,7 @@ def sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def main_metrics(rows: Iterable[Mapping[str, Any]], metric: str = "") -> dict[str, str]:
-    """Return the metric by which each task is compared: the one given, else BLEU if measured, else exact match.
+    """Return the metric by which each task is compared: the one given, else BLEU if measured, else its first one.
 
     `UserError` for a metric that was never measured.
     """
@@ -178,9 +178,11 @@ def main_metrics(rows: Iterable[Mapping[str, Any]], metric: str = "") -> dict[st
     for row in rows:
         measured = [name for name, own in row["values"].items() if own and name not in (DIVERGED, OVER_LENGTHS)]
         every |= dict.fromkeys(measured)
-        if "bleu" in measured or row["task"] not in out:
-            out[row["task"]] = "bleu" if "bleu" in measured else "exact_match"
-    return dict.fromkeys(out, one_of("metric", metric, sorted(every))) if metric else out
+        if "bleu" in measured or not out.get(row["task"]):
+            out[row["task"]] = "bleu" if "bleu" in measured else next(iter(measured), "")
+    if metric:
+        return dict.fromkeys(out, one_of("metric", metric, sorted(every)))
+    return {task: first or "exact_match" for task, first in out.items()}
 
 
 def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[float, float] | None = None) -> Interval:

@@ -131,13 +131,15 @@ def requested(
     from tfstudy.config.resolve import SMOKE, check_local, overrides, resolve
     from tfstudy.config.trees import merge, read_yaml
     from tfstudy.experiment.api import compose_config
+    from tfstudy.runs.files import RUN
     from tfstudy.runs.store import open_run, read_config
 
     if arch is not None:
         one_of("architecture", arch, models.names())
     tree: dict[str, Any] = {}
-    if file:  # a config.yaml may be that of a packed run
-        tree = read_config(file.parent) if file.name == "config.yaml" else read_yaml(file)
+    of_run = file is not None and file.name == "config.yaml" and RUN.fullmatch(file.absolute().parent.name)
+    if file:
+        tree = read_config(file.parent) if of_run else read_yaml(file)  # that of a run may be packed
     assigned = overrides(assignments or [])
     if not (task or "task" in tree):
         raise UserError(f"which task? Name one, such as scan; expected one of: {', '.join(tasks.names())}")
@@ -163,6 +165,6 @@ def requested(
         config = compose_config(task, arch, preset, given, split, seed, smoke)
     if tree and not online and "hub" not in assigned.get("data", {}):
         check_local(config)
-    record = open_run(file.parent).last_start if whole and file else None  # of the run whose config the file is
+    record = open_run(file.parent).last_start if file and of_run else None
     recorded = record.preset if record and record.preset in presets(task, [arch]) else "default"
     return config, recorded if whole else preset

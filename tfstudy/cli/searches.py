@@ -10,10 +10,8 @@ from tfstudy.cli.output import print_listing, without_progress
 from tfstudy.grids.expand import PlannedRun
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.batch import Batch, jobs_of, running
-from tfstudy.plugins import command
 from tfstudy.report.render import Cells, Listing
 from tfstudy.tuning.search import (
-    NAME,
     IncompleteSearchError,
     Search,
     SearchRequest,
@@ -24,6 +22,7 @@ from tfstudy.tuning.search import (
     preset_yaml,
     run_search,
     save_presets,
+    use_of,
 )
 
 
@@ -71,7 +70,7 @@ def show_trials(search: Search, scores: Sequence[TrialScore], out: Path) -> int:
     if best:
         if archived := save_presets(out, preset_yaml(search, best)):
             print(f"archived the previous presets: {archived}")
-        print(f"saved: {out}\nnext: {command('run', search.request.task, '--preset', f'{out}:{NAME}')}")
+        print(f"saved: {out}\nnext: {use_of(search, best, out)}")
     without = [arch for arch in search.request.archs if arch not in best]
     for arch in without:
         finished = any(one.trial.arch == arch and one.status == "finished" for one in scores)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfstudy import models, tasks
 from tfstudy.config.trees import Tree, configs, merge, read_yaml
-from tfstudy.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.plugins import presets_file
 
 REFERENCE = "transformer"  # gives its size and training settings to architectures without a preset
@@ -62,6 +62,8 @@ def preset(task: str, arch: str, name: str = "default", notes: bool = False) -> 
     `UserError` if the task and architecture have no preset of this name.
     """
     file, _, key = name.rpartition(":")
+    if file and Path(file).exists() and not Path(file).is_file():  # a record may name a pipe, which would never end
+        raise UserError(f"preset {quoted(name, 300)}: the part before the colon must be a file")
     available = _named(read_yaml(Path(file))) if file else presets(task, [arch] if arch in models.names() else [])
     known = {k: archs for k, archs in available.items() if arch in archs}
     if name == "default" and name not in known:

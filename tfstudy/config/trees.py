@@ -53,11 +53,15 @@ def short_key(key: str) -> str:
     return key if word in AMBIGUOUS else word
 
 
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
+BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads numbers, also 1e-3, booleans, null and text, but no dates: a config has none, and 2020-02-30 is a name."""
+    """Reads numbers, also 1e-3, true, false, null and text: 2020-02-30 is a name and no date, and `no` is not false."""
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        first: [(tag, BOOLEAN if tag.endswith(":bool") else pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 

@@ -219,12 +219,13 @@ def teacher_forced_accuracy(model: Model, rows: PaddedRows) -> list[float]:
 
 def summarise_outputs(task: Task, examples: Sequence[Example], outputs: Sequence[Output]) -> dict[str, Any]:
     """Return the metrics of all examples, and those of each slice (the examples with the same value of a tag)."""
-    oracle = [
-        float(same_text(task.text(e.target), task.text(o.oracle))) for o, e in zip(outputs, examples, strict=True)
-    ]
+    texts = [task.text(example.target) for example in examples]
+    oracle = [float(same_text(text, task.text(o.oracle))) for o, text in zip(outputs, texts, strict=True)]
 
     def summarise(index: Sequence[int]) -> dict[str, Any]:
         metrics = task.score([outputs[i].free for i in index], [examples[i] for i in index])
+        if "exact_match" not in metrics:
+            metrics["exact_match"] = mean(float(same_text(texts[i], task.text(outputs[i].free))) for i in index)
         metrics["oracle_length_exact_match"] = mean(oracle[i] for i in index)
         metrics["teacher_forced_accuracy"] = mean(outputs[i].teacher_forced for i in index)
         correct = round(metrics["exact_match"] * len(index))

@@ -195,7 +195,7 @@ class FinishedRun:
         save_weights(self.model.state_dict(), self.path / store.WEIGHTS, self.result.run)
         return self.path / store.WEIGHTS
 
-    def evaluate(self, splits: Sequence[str] = (), **settings: Any) -> Result:
+    def evaluate(self, splits: Sequence[str] = (), /, **settings: Any) -> Result:
         """Decode and score splits again and return the result with what was measured on them.
 
         Each evaluation of a test set is counted in `events.jsonl`; the recorded result and predictions stay.

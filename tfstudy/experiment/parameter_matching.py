@@ -70,11 +70,13 @@ def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:
     cls = models.find(config.arch)
     if config.arch == REFERENCE or set(cls.widths) & set(settings.get("model") or {}):
         return config
-    vocabularies = _data(config.task, config.data.model_dump_json()).vocabularies
+    data = _data(config.task, config.data.model_dump_json())
     named = {"task": config.task, "arch": REFERENCE, "data": config.data.model_dump()}
+    if not data.one_vocabulary:
+        named["model"] = {"share_embeddings": False}
     reference = resolve(merge(preset(config.task, REFERENCE), named))
-    wanted = sizes(REFERENCE, _positioned(reference, vocabularies), vocabularies)[1]
-    widths, _ = nearest_sizes(config, vocabularies, wanted)
+    wanted = sizes(REFERENCE, _positioned(reference, data.vocabularies), data.vocabularies)[1]
+    widths, _ = nearest_sizes(config, data.vocabularies, wanted)
     return config.model_copy(update={"model": cls.Config(**config.model.model_dump() | widths)})
 
 

@@ -130,18 +130,22 @@ def matches(point: Point, selector: Point) -> bool:
 
 
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
-    """`UserError` for a key that no run has, for a contrast that is no pair, and for one without runs."""
+    """`UserError` for a key that no run has, and for a contrast that is no pair of conditions that are compared."""
     keys = dict.fromkeys(["seed", *(key for point in points for key in point)])
     sides = [side for pair in grid["contrasts"] for side in pair]
     for selector in (*grid["exclude"], *(part["when"] for part in grid["per"]), *sides):
         for key in flatten(selector):
             one_of("key", key, keys, "exclude, when and contrasts")
     for pair in grid["contrasts"]:
-        if len(pair) != 2 or not all(pair):
+        if len(pair) != 2 or not all(pair) or any(isinstance(v, list) for side in pair for v in flatten(side).values()):
             raise UserError(f"each of 'contrasts' must be two conditions with keys and values, but is {quoted(pair)}")
-    for side in sides:
-        if not any(matches(point, side) for point in points):
-            raise UserError(f"contrasts: no run of the grid has {quoted(side)}")
+        tests = []
+        for side in pair:
+            tests.append({(p.get("task"), p.get("data.split")) for p in points if matches(p, side)})
+            if not tests[-1]:
+                raise UserError(f"contrasts: no run of the grid has {quoted(side)}")
+        if tests[0].isdisjoint(tests[1]):
+            raise UserError(f"contrasts: the two conditions have no test set in common: {quoted(pair)}")
 
 
 def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:

@@ -1,7 +1,7 @@
 """The entropy of attention, by layer, head and length.
 
 A query that sees T keys with the weights w has the entropy -sum w log w, which is between 0 (one key) and log T (all
-keys alike). A key that is masked or outside of a window is not seen.
+keys alike). A key that is masked is not seen.
 """
 
 from collections import defaultdict

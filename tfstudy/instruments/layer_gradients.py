@@ -60,7 +60,7 @@ class LayerListener(Listener):
         self._before = {}
 
     def _add(self, quantity: str, layer: str, step: int, value: float) -> None:
-        if math.isfinite(value):  # a step that overflows in float16 is skipped
+        if math.isfinite(value):
             self.rows.append({"quantity": quantity, "layer": layer, "step": step, "value": value})
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from tfstudy.errors import UserError
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.tokens import Tokens, flat
 
@@ -49,7 +50,10 @@ class Model(nn.Module, ABC):
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
         if config.needs_one_vocabulary and source_vocab != target_vocab:
-            raise ValueError(f"share_embeddings needs one vocabulary, but there are {source_vocab} and {target_vocab}")
+            raise UserError(
+                f"model.share_embeddings must be false, since there are two vocabularies, of {source_vocab:,} and "
+                f"{target_vocab:,} tokens"
+            )
         self.arguments = (config, source_vocab, target_vocab)  # with which another one like it is built
         self.dim = config.dim
         self.source_states, self.target_states = HiddenStates(), HiddenStates()

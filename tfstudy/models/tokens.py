@@ -63,10 +63,10 @@ class Tokens(NamedTuple):
     limit: int = 0  # above all `numbers`
 
     @classmethod
-    def of(cls, *padded: Int[Tensor, "_ _"], pad: int = PAD) -> "Tokens":
+    def of(cls, *padded: Int[Tensor, "_ _"]) -> "Tokens":
         """Return the tokens of padded tensors (rows, length), each a rectangle."""
         ids = flat(padded)
-        return cls(ids, ids != pad, tuple((x.shape[0], x.shape[1]) for x in padded))
+        return cls(ids, ids != PAD, tuple((x.shape[0], x.shape[1]) for x in padded))
 
     def rectangles(self, *xs: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Yield each rectangle of flat tensors (tokens, ...), as views (rows, length, ...)."""

@@ -53,7 +53,8 @@ def _tasks(task: str) -> Rows:
     rows = _classes(tasks.REGISTRY, lambda name: " ".join(_docstring(name)[0].split()))
     if not task:
         return rows
-    example, splits = textwrap.dedent(_docstring(task)[1]).splitlines(), dict(tasks.find(task).split_schemes())
+    example = textwrap.dedent("".join(_docstring(task)[1:2])).splitlines()
+    splits = dict(tasks.find(task).split_schemes())
     return [{**row, "example": example, "splits": splits} for row in rows if row["name"] == task]
 
 

@@ -22,7 +22,6 @@ from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, Study, read_finished_runs
 from tfstudy.analysis.labels import OUTDATED, Condition
 from tfstudy.analysis.published import Quotation, papers, quotations
-from tfstudy.analysis.stats import ALPHA
 from tfstudy.analysis.summary import OVER_LENGTHS, conditions, contrasts, letters, mean_of, pairs, rows_of, swapped
 from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, one_of, quoted
@@ -167,6 +166,7 @@ def _numbers(rows: Sequence[Condition], groups: list[str], against: Sequence[Any
         "letters": shown,
         "best_group": ["a" in group for group in shown],
         "baseline": [rows[one.second].label if one else "" for one in against],
+        "decided": [bool(one and one.significant) for one in against],
         "test_of_p": [one.method if one else "" for one in against],
         **{name: [getattr(one, field) if one else nan for one in against] for name, field in fields.items()},
         **{name: [mean_of(row, metric) for row in rows] for name, metric in MEASURED.items()},
@@ -289,7 +289,7 @@ def _of_task(rows: Sequence[Condition], baseline: str, format: str) -> list[Cell
     tables = [cells(title + f"; the same in each row: {same}" * bool(same), lines, result, lambda row: row.best_group)]
     if compared := {line: on for line, on in lines.items() if any(map(difference, on.values()))}:
         of_baseline = f"difference from {baseline} in points (q)"
-        tables.append(cells(of_baseline, compared, difference, lambda row: row.q < ALPHA))
+        tables.append(cells(of_baseline, compared, difference, lambda row: row.decided))
     return tables
 
 

@@ -5,13 +5,15 @@ events.jsonl              an `Event` per line, which are only added: what happen
 metrics.csv               rows `step,metric,value`
 predictions/*.jsonl.gz    a `Prediction` per line, a file per split
 result.json               `Result`, written last: a run with a result is finished
-train.log                 the output of the run's processes
-weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
+checkpoints/*.ckpt        weights and the state of training (see `tfstudy.training.checkpoints`)
+data.json, tokenizer.json what a run on files predicts with where its data are not
+train.log, logs/          the output of the run's processes, and of loggers
+weights.safetensors       the weights alone, if they were shared
 instruments/*.json        a `Measurement` each (`tfstudy measure --save`)
 .lock                     locked while a process works on the run
 
-`result.json` holds the sha256 of the config, the events, the metrics and the predictions. It, each event and each
-measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
+`result.json` holds the sha256 of the config, the events, the metrics, the predictions and the files of the data. It,
+each event and each measurement end with the sha256 of their own text (`tfstudy.runs.files.sealed`).
 """
 
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ import msgspec
 
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, to_yaml
-from tfstudy.config.trees import flat_yaml, flatten, yaml_sections
+from tfstudy.config.trees import MAX_BYTES, flat_yaml, flatten, yaml_sections
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.runs import files
 from tfstudy.runs.files import RUN, BrokenError, digest_of, read_bytes, sealed, unsealed, write_atomically
@@ -39,7 +39,6 @@ OWNER = re.compile(rb"# tfstudy run ([^\n]{1,65})")  # the hash of the run in th
 HEADER = "step,metric,value"  # of metrics.csv
 WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy export RUN`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
-MAX_CONFIG = 1 << 20  # bytes of config.yaml
 MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked
 MAX_MEASUREMENT = 1 << 24  # bytes
 METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?))", re.ASCII)
@@ -87,7 +86,7 @@ def open_run(path: Path) -> Run:
     """Read a run folder, or a packed run, and check all of it but predictions and weights. Raises nothing."""
     try:
         files.check_plain(path)
-        config, content = read_bytes(path / CONFIG, MAX_CONFIG), read_bytes(path / RESULT)
+        config, content = read_bytes(path / CONFIG, MAX_BYTES), read_bytes(path / RESULT)
         name = RUN.fullmatch(path.name)
         owner = header[1].strip().decode(errors="replace") if (header := OWNER.match(config)) else ""
         if name and owner and not owner.startswith(name["hash"]):
@@ -350,7 +349,7 @@ def _check_own(folder: RunFolder, config: RunConfig) -> None:
     """`UserError` if a run is broken, if its config has other settings, or if its events are those of another run."""
     path, run, settings, problem = folder.path, open_run(folder.path), None, ""
     with suppress(UserError, AttributeError):
-        settings = settings_of(resolve(yaml_sections(read_bytes(path / CONFIG, MAX_CONFIG), CONFIG)))
+        settings = settings_of(resolve(yaml_sections(read_bytes(path / CONFIG, MAX_BYTES), CONFIG)))
     hashes = {run_hash(one.settings, one.data, one.code_versions) for one in run.environments if one.settings}
     if (path / CONFIG).exists() and settings != settings_of(config):
         problem = f"{CONFIG} was edited after the run started, so its results would not belong to it; restore it, or"

@@ -4,5 +4,5 @@
 # another distribution of weights over seeds: another loss, schedule, optimiser, initialisation of the optimiser's
 # state, kind of batches, or another default of section `train` (or of `seed` and `smoke`). Do not raise it for rounding
 # (another order of sums) or for another order of random draws: those give other weights for a seed but the same
-# distribution, and the code digests in `events.jsonl` record them.
+# distribution, and the commit in `events.jsonl` records them.
 VERSION = 1

@@ -225,9 +225,14 @@ def preset_yaml(search: Search, best: Mapping[str, TrialScore]) -> str:
         full = one.trial.config.model_dump(mode="json")
         own = {section: {key: full[section][key] for key in keys} for section, keys in tree.items() if keys}
         presets[arch] = {"about": _about(search, one), **own}
-    use = command("run", request.task, "--preset", f"FILE:{NAME}")
-    head = f"# Found by tfstudy tune. To use it: {use}\n"
+    head = f"# Found by tfstudy tune. To use it: {use_of(search, best)}\n"
     return head + yaml.safe_dump({NAME: presets}, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def use_of(search: Search, best: Mapping[str, TrialScore], file: Path | str = "FILE") -> str:
+    """Return the command that trains the first of these with its preset."""
+    words = ("--split", search.split, "--arch", next(iter(best)), "--preset", f"{file}:{NAME}")
+    return command("run", search.request.task, *words)
 
 
 def _about(search: Search, one: TrialScore) -> str:
