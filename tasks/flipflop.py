@@ -4,7 +4,8 @@
     w 1 i 0 w 0 i 1 r        ->  0        (last_read)
 
 An instruction writes a bit (w), is ignored together with its bit (i), or reads (r). The first one writes and the last
-one reads; between them, `data.ignored` of the instructions are ignored, and writing and reading are equally likely. The
+one reads; between them, `data.ignored` of the instructions are ignored, and writing and reading are equally likely
+(with `last_read` an instruction that would read is ignored too). The
 memory is a single bit, so a recurrence can keep it for ever, while attention has to find the last write among all
 others: Transformers make rare errors (attention glitches), most of all where writes are sparse or dense.
 

@@ -7,7 +7,8 @@
 Strings are uniform among all strings of their length and depth (arXiv 2010.07515 bounds the depth). `length` is the
 number of symbols of a prefix; for recognition, where strings have an even length, it is the number of *pairs*.
 
-For recognition, an unbalanced string is a balanced string with two inner symbols swapped. So the length, the count of
+For recognition, an unbalanced string is a balanced string with two inner symbols swapped, which can make it deeper or
+less deep than `data.train_depth` says; the tag `depth` is that of the balanced one. So the length, the count of
 each bracket, and the first and last symbol have the same distribution for both answers, and counting cannot separate
 them. Swaps that put an opening bracket next to a closing bracket of another type are avoided if possible, so pairs of
 neighbours reveal little. The swap depends only on the string, so each string has one unbalanced partner. Two strings
@@ -156,9 +157,12 @@ class Parentheses(Generated):
         train_length: Lengths = "1-30"
         test_length: Lengths = "31-40,41-60"
         bracket_types: int = Field(2, ge=1, le=4, description="number of bracket types, the k of Dyck-k")
-        train_depth: int = Field(6, ge=2, le=100, description="maximum depth in all splits except test_depth")
+        train_depth: int = Field(6, ge=2, le=100, description="maximum depth of balanced strings, except in test_depth")
         test_depth: int = Field(
-            10, ge=0, le=100, description="maximum depth in test_depth, where all strings exceed train_depth; 0: none"
+            10,
+            ge=0,
+            le=100,
+            description="maximum depth in test_depth, where balanced ones exceed train_depth (0: none)",
         )
 
     config: Config

@@ -105,7 +105,8 @@ def settings(text: str, key: str) -> dict[str, str]:
 
 def read_pairs(config: "FilesConfig") -> PairData:
     """Return the pairs of a folder or of a data set on the hub."""
-    columns, roles, commit = settings(config.columns, "data.columns"), settings(config.roles, "data.roles"), ""
+    columns, commit = settings(config.columns, "data.columns"), ""
+    roles = {name: ROLES.get(role.lower(), role) for name, role in settings(config.roles, "data.roles").items()}
     if config.root:
         tables, unused = _folder(config.root, roles, [pair for pair in (tuple(columns), *SIDES) if len(pair) == 2])
     else:
@@ -243,11 +244,14 @@ def _missing(splits: Mapping[str, object]) -> str:
 
 def _files_of(role: str, paths: Sequence[Path], sides: Sequence[Sequence[str]]) -> Sequence[Path]:
     """Return the file of a role, or its two parallel files, the source first."""
-    ends = {extension(path): path for path in paths}
     exact = [path for path in paths if path.name.partition(".")[0] in ROLES]  # train.tsv beside train_100.tsv
-    used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), None)
-    if used or len(paths) == 1 or len(exact) == 1:
-        return used or (paths if len(paths) == 1 else exact)
+    for some in (exact, paths):
+        ends = {extension(path): path for path in some}
+        used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), None)
+        if used and len(ends) == len(some):
+            return used
+    if len(paths) == 1 or len(exact) == 1:
+        return paths if len(paths) == 1 else exact
     hint = ""
     if len(ends) == len(paths) == 2 and not {"tsv", "jsonl"} & ends.keys():
         hint = f"; if they are parallel, name the source first: data.columns={','.join(ends)}"

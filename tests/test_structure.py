@@ -4,7 +4,6 @@ import ast
 import re
 from graphlib import TopologicalSorter
 from importlib.util import resolve_name
-from inspect import signature
 from pathlib import Path
 
 import tfstudy
@@ -97,8 +96,6 @@ def test_models_know_no_lightning_and_no_vocabulary():
 
 def test_the_default_folder_of_results_is_defined_once():
     assert [module_of(path) for path in FILES if 'Path("results")' in path.read_text(encoding="utf-8")] == ["tfstudy"]
-    for function in (tfstudy.run, tfstudy.load, tfstudy.table, tfstudy.results):
-        assert Path(signature(function).parameters["results"].default) == tfstudy.RESULTS, function
 
 
 def test_a_file_is_a_subject_of_at_most_450_lines_that_says_what_it_is():

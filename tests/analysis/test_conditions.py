@@ -69,12 +69,13 @@ def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_
         ("examples", ("a", "a", "b"), [{"lstm", "cnn"}]),
         ("examples", ("", "a", "a"), [{"lstm", "cnn"}, {"lstm", "transformer"}, {"cnn", "transformer"}]),
         ("corpus", ("en-de", "en-ja", "en-de"), [{"lstm", "transformer"}]),
+        ("train_examples", (90, 100, 90), [{"lstm", "transformer"}]),
     ],
 )
 def test_only_conditions_with_the_same_corpus_and_examples_are_compared(tmp_path, key, texts, pairs):
     part = result()["splits"]["test"]
     made = [
-        rival(s, 0.5, arch) | ({"corpus": text} if key == "corpus" else {"splits": {"test": part | {key: text}}})
+        rival(s, 0.5, arch) | ({"splits": {"test": part | {key: text}}} if key == "examples" else {key: text})
         for arch, text in zip(("lstm", "cnn", "transformer"), texts, strict=True)
         for s in (0, 1)
     ]

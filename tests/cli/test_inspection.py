@@ -126,6 +126,7 @@ def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(
     for words, facts in {
         ("evaluate", "--set", "decode.beam_size=0"): ["'decode.beam_size'", "1", "'0'"],
         ("evaluate", "--set", "decode.max_length=1"): ["decode.max_length", "longest target"],
+        ("evaluate", "--set", "decode.beam_size=8"): ["decode.method=beam"],
         ("evaluate", "--set", "model.dim=8"): ["'decode'", "'model'"],
         ("evaluate", "--set", "splits=test"): ["'splits'"],
         ("evaluate", "--test-set", "tset"): ["did you mean 'test'?"],
@@ -220,3 +221,5 @@ def test_measurements_are_one_json_document_and_reading_a_test_set_is_counted(ru
     assert (found["instrument"], found["settings"]) == ("entropy", {"split": "test", "examples": 6})
     assert open_run(run).test_reads["test"] == before + 1
     assert found["columns"] == load(run).measure("entropy", split="test", examples=6).columns
+    load(run).measure("attention", split="test", source="a b")
+    assert open_run(run).test_reads["test"] == before + 2, "a source of one's own is no example"

@@ -9,16 +9,10 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.committed import ROOT
-from tfstudy import plugins
 from tfstudy.testing import load_plugin
 
 FILES = ["mine.py", "test_mine.py"]
 KINDS = ["task", "architecture"]
-
-
-@pytest.fixture(autouse=True)
-def _plugins(monkeypatch):
-    monkeypatch.setenv(plugins.VARIABLE, "")
 
 
 def written() -> list[str]:

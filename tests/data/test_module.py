@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from tests.data.generated_data import pairs
-from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.module import TaskData
@@ -19,9 +18,8 @@ EIGHT = TrainConfig(batch_size=8)
 
 
 @pytest.fixture
-def task(tmp_path):
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        yield tasks.find("reverse")(tasks.find("reverse").Config())
+def task(reverse):
+    return tasks.find("reverse")(tasks.find("reverse").Config())
 
 
 class Watcher(lightning.LightningModule):

@@ -225,10 +225,6 @@ class Lengths(Task):
     def __init__(self, train, test=((3, 3),)):
         self.pairs = {"train": train, "test": test}
 
-    @classmethod
-    def split_schemes(cls):
-        return {"only": "the only one"}
-
     def splits(self):
         return Splits("train", None, ("test",))
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.example_task import TASK, added
 from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data.encoding import EOS, PAD
@@ -23,10 +22,9 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def data(tmp_path):
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        task = tasks.find("reverse")
-        yield TaskData(task(task.Config(split="short")))
+def data(reverse):
+    task = tasks.find("reverse")
+    return TaskData(task(task.Config(split="short")))
 
 
 class KnownState(NamedTuple):

@@ -160,13 +160,6 @@ def finished(undisturbed) -> Path:
     return folder()
 
 
-def test_the_same_command_twice_does_no_work_and_says_so(finished, capsys):
-    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*") if path.name != ".lock"}
-    assert tfstudy(*command()) == 0
-    assert "already finished (a restart runs it again)" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in finished.rglob("*") if path.name != ".lock"} == before
-
-
 def test_restart_archives_the_whole_run_and_runs_it_again(finished, capsys):
     old = {path.relative_to(finished): path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     first, second = (finished.with_name(f"{finished.name}.old-{number}") for number in (1, 2))

@@ -75,6 +75,12 @@ def test_an_axis_may_hold_sections_or_presets():
     assert [run.preset for run in expand(grid)] == ["default", "csordas-2021"]
 
 
+def test_a_key_of_a_part_may_be_excluded_when_the_command_line_takes_its_runs_away():
+    part = {"when": {"arch": "lstm"}, "axes": {"model.attention": ["additive", "none"]}}
+    grid = {**COPYING, "axes": ARCHS, "per": [part], "exclude": [{"arch": "lstm", "model.attention": "none"}]}
+    assert [run.config.arch for run in expand(with_axes(grid, {"arch": ["cnn"]}))] == ["cnn"]
+
+
 def test_excluded_combinations_are_left_out():
     axes = {"data.split": ["copy", "reverse"], **ARCHS, "train.learning_rate": [1e-3]}
     for exclude, left in (
@@ -145,6 +151,7 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"seeds": "0-x"}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
         ({"seeds": f"0-{2**40}"}, "at most 1,000,000 runs"),
         ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
+        ({"per": [{"when": {"arch": "lstm", "seed": 0}, "base": {"train": {"steps": 9}}}]}, "when: unknown key 'seed'"),
         ({"contrasts": [[{"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),
         ({"contrasts": [[{"arch": "lstm"}, {"arch": "stm"}]]}, "contrasts: no run of the grid has"),
         ({"contrasts": [[{"arch": ["lstm", "cnn"]}, {"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),

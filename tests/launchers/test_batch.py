@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -12,7 +13,8 @@ from tests.example_records import put
 from tests.example_study import finish_run, planned
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import Batch, estimates
-from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code
+from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code, perform
+from tfstudy.training.memory import OutOfMemoryError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 JOBS = [Job(f"r/study/e/a/{name}", {}) for name in "abcd"]
@@ -25,9 +27,13 @@ def test_a_job_survives_its_text():
     assert (job.study.name, job.name) == ("s", "e/a/s0-1")
 
 
-def test_the_exit_code_follows_from_the_type_of_the_error():
+def test_the_exit_code_follows_from_the_type_of_the_error(monkeypatch):
     memory = MemoryError(), torch.OutOfMemoryError("CUDA"), RuntimeError("DefaultCPUAllocator: can't allocate memory")
     assert {exit_code(error) for error in memory} == {OUT_OF_MEMORY}
+    with monkeypatch.context() as patched:
+        patched.setattr("tfstudy.experiment.run.run", Mock(side_effect=OutOfMemoryError("one row")))
+        patched.setattr("tfstudy.launchers.job._redirect_output", lambda _: None)
+        assert perform(planned("0")[0]) == OUT_OF_MEMORY, "it is retried alone, as after any other lack of memory"
     assert exit_code(OSError(errno.ENOSPC, "No space left on device")) == DISK_FULL
     assert exit_code(ValueError("the word list is out of memory")) == exit_code(OSError(errno.EACCES, "no")) == FAILED
 

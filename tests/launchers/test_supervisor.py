@@ -3,10 +3,12 @@
 import fcntl
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from tests.example_study import finish_run
+from tfstudy.errors import UserError
 from tfstudy.launchers import Executor, JobExit, supervisor
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.supervisor import supervise
@@ -87,14 +89,12 @@ def test_a_process_that_succeeds_without_a_result_has_failed(jobs):
 
 
 def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(supervisor, "write_failure", full)
-    events = []
-    summary = supervise(jobs, FakeExecutor({"a": [FAILED, FAILED]}), events.append)
-    assert names(summary.finished) == list("bcd")
-    assert any(event and "No space left on device" in event.reason for event in events)
+    for error, fact in ((OSError(28, "No space left on device"), "No space left"), (UserError("it is a link"), "link")):
+        monkeypatch.setattr(supervisor, "write_failure", Mock(side_effect=error))
+        events = []
+        summary = supervise(jobs, FakeExecutor({"a": [FAILED, FAILED]}), events.append)
+        assert set(names(summary.finished)) == set("bcd")
+        assert any(event and fact in event.reason for event in events)
 
 
 @pytest.mark.parametrize("dies", [False, True])

@@ -145,11 +145,6 @@ def test_a_result_has_each_metric_with_its_interval_then_trivial_systems_and_say
     assert copy == ["test:", "copy", "12.5"]
 
 
-def test_a_diverged_result_is_a_line_with_its_reason():
-    [line] = summarized("simple", status="diverged", reason="the training loss is nan at step 5").splitlines()
-    assert all(fact in line for fact in ("scan simple, lstm, seed 4", "diverged", "nan at step 5"))
-
-
 # Wrong predictions
 
 LONG = [f"w{number}" for number in range(100)]

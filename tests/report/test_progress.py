@@ -10,10 +10,7 @@ from tfstudy.launchers.supervisor import RETRYING, Event
 from tfstudy.report.progress import BatchProgress
 from tfstudy.runs.find import FAILED, FINISHED, RUNNING
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def progress(jobs, seconds) -> BatchProgress:

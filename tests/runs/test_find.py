@@ -89,6 +89,8 @@ def test_a_study_is_found_by_its_name_or_path_but_not_a_folder_within_it(tmp_pat
         assert find_study(RESULTS, str(study)).samefile("results/one")
         assert study_folder(study, RESULTS).samefile("results/one")
     assert study_folder("", RESULTS) == study_folder("results", RESULTS) == RESULTS
+    run = RESULTS / "one/scan-length/lstm/s0-aaaa0000"
+    assert study_folder("", run) == run, "no study, and no traceback"
     started("two/scan-length/lstm/s0-aaaa0000")
     started("s0-abc12345")
     for text, message in {

@@ -29,6 +29,22 @@ def test_every_format_gives_the_same_pairs_and_columns_can_be_swapped(tmp_path, 
     assert read_splits(root, columns=SWAPPED.get(form, "target,source")) == swapped
 
 
+def test_the_files_of_two_corpora_are_never_paired_and_roles_have_the_names_that_files_have(tmp_path):
+    def files(*names):
+        return {name: name.partition(".")[0] + "\n" for name in names}
+
+    both = files("train.src", "train.tgt", "test.src", "test.tgt")
+    more = write(tmp_path / "more", both | files("train_small.src", "train_small.tgt"))
+    assert read_splits(more)["train"] == [("train", "train")]
+    odd = write(tmp_path / "odd", both | files("train_bt.src"))
+    assert read_splits(odd)["train"] == [("train", "train")]
+    two = files("train_a.src", "train_a.tgt", "train_b.src", "test.src", "test.tgt")
+    with pytest.raises(UserError, match="are both for 'train'"):
+        read(write(tmp_path / "two", two))
+    named = write(tmp_path / "named", dict.fromkeys(("a.tsv", "b.tsv", "c.tsv"), "x\ty\n"))
+    assert {*read_splits(named, roles="a.tsv=Train,b.tsv=dev,c.tsv=mine")} == {"train", "validation", "mine"}
+
+
 def test_a_first_line_is_a_header_if_it_names_what_was_set_or_is_the_same_codes_in_all_files(tmp_path):
     assert read(corpus(tmp_path / "codes", "header of codes")).splits["train"].first == 2, "lines are those of the file"
     one = write(tmp_path / "one", {"train.tsv": f"id\tno\n{tsv(PAIRS)}", "test.tsv": tsv(TEST)})

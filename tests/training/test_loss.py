@@ -6,13 +6,13 @@ from torch.nn.functional import cross_entropy, one_hot
 from torch.testing import assert_close
 
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
-from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
+from tfstudy.data.encoding import BOS, EOS, PAD, UNK, PaddedRows
 from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
 from tfstudy.instruments.hooks import logits_of
 from tfstudy.models.tokens import Tokens
 from tfstudy.training import loss as training
 from tfstudy.training.fit import fit
-from tfstudy.training.loss import model_inputs, predicted_inputs, summed_loss, target_tokens
+from tfstudy.training.loss import model_inputs, predicted_inputs, summed_loss, target_tokens, validate
 
 
 def test_accumulating_two_batches_equals_one_batch_of_both():
@@ -125,6 +125,18 @@ def test_training_without_eos_neither_has_nor_counts_it():
         assert with_eos.encoded[name].batch(rows).tokens - without.encoded[name].batch(rows).tokens == 6
     examples = without.task.examples("test")
     assert (without.encode(examples).target == EOS).sum() == len(examples)
+
+
+def test_an_unknown_token_is_never_right_in_a_validation():
+    module, _ = small_training("lstm")
+    model = module.model.eval()
+    source, target = torch.tensor([[5, 6, EOS]]), torch.tensor([[BOS, UNK, EOS]])
+    with torch.no_grad():
+        for _, parameter in model.named_parameters():
+            parameter.zero_()
+        model.output.bias[UNK] = 1.0
+    _, correct, counted, matches, rows = validate(model, [PaddedRows(source, target)])
+    assert (int(correct), int(counted), int(matches), rows) == (0, 2, 0, 1)
 
 
 @pytest.mark.parametrize("arch", ["transformer", "lstm"])

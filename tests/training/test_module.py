@@ -83,14 +83,6 @@ def test_weight_decay_acts_on_what_the_model_does_not_exempt():
 # Seeds, threads and precision
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(arch):
-    one, again, other = (trained(arch, dropout=0.3, seed=seed) for seed in (0, 0, 1))
-    assert same(one, again)
-    assert not same(one, other)
-    assert not same(one, small_training(arch, dropout=0.3)[0]), "training changes weights"
-
-
 @pytest.fixture
 def threads():
     """Sets the number of torch's threads; as before afterwards."""

@@ -16,7 +16,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge, read_yaml
 from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
-from tfstudy.experiment.api import RunOptions
+from tfstudy.experiment.api import RunOptions, compose_config
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.store import open_run, read_result
 from tfstudy.tuning.search import (
@@ -27,11 +27,13 @@ from tfstudy.tuning.search import (
     Trial,
     TrialScore,
     best_trials,
+    make_trial,
     plan_search,
     preset_yaml,
     run_search,
     save_presets,
     score,
+    use_of,
 )
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -144,10 +146,21 @@ def test_the_preset_of_the_best_trial_gives_its_config(scores):
         named = {"task": "reverse", "arch": arch, "data": {"split": "short"}}
         assert resolve(merge(tree, named, {"eval": {"max_examples": 24}})) == each.trial.config
         assert "eval" not in tree, "how trials were judged is no setting of the architecture"
+    assert use_of(given, {"cnn": chosen["cnn"]}).startswith(
+        "tfstudy run reverse --split short --arch cnn --preset FILE:"
+    )
     told = read_yaml(Path("found.yaml"))[NAME]["cnn"]["about"]
     for part in ("of 2 by random search, 20 steps each, 1 seed (0)", "model.kernel=[3, 5]", "0.0001..0.01:log"):
         assert part in told
     assert f"exact match {100 * chosen['cnn'].exact_match:.1f} %, loss {chosen['cnn'].loss:.4f}" in told
+
+
+def test_an_architecture_without_a_preset_is_searched_at_the_size_that_a_run_gives_it():
+    rate, given = ("train.learning_rate=1e-4..1e-2:log",), ("data.seed=1", *SMALL)
+    search = plan_search(SearchRequest("reverse", ("mingru",), trials=1, budget=20, searches=rate, assignments=given))
+    trial = make_trial(search, "mingru", 0)
+    assert trial.config.model == compose_config("reverse", "mingru", "default", {"data": {"seed": 1}}).model
+    assert "--set data.seed=1" in use_of(search, {"mingru": TrialScore(trial, Path(), "finished", 1.0, 0.1, 1)})
 
 
 def test_trials_are_no_study_and_their_test_sets_stay_unread(scores, capsys):
@@ -189,7 +202,9 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert out.startswith("searched for lstm, cnn:\n  train.learning_rate=0.0001..0.01:log\n")
     assert "2 runs to start, 0 already finished" in out
     assert "[2/2]" in out
-    assert "--split copy --arch lstm --preset results/tuning/copying-copy/preset.yaml:tuned" in out
+    assert (
+        "--split copy --arch lstm --set data.train_examples=100 --set data.test_length=11-12 --preset results/" in out
+    )
     text = Path("results/tuning/copying-copy/preset.yaml").read_text()
     counts = [read_result(path).parameters for path in find_runs(ROOT)]
     assert len(counts) == 2

@@ -84,6 +84,7 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
             "settings": settings[hash_], "experiment": hash_, "runs": finished, "diverged": diverged,
             "study": (finished or diverged)[0].study, "config": first.settings, "changed": first.changed,
             "parameters": finished[0].result.parameters if finished else 0,
+            "train_examples": min(members, key=lambda run: run.result.seed).result.train_examples,
             "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
         }  # fmt: skip
         lost = {run.result.seed: 100.0 * (not run.finished) for run in (*finished, *diverged)}
@@ -138,7 +139,8 @@ def _labels(row: Mapping[str, Any]) -> dict[str, Any]:
         "label": labels.name(row["arch"], preset, row["settings"]),
         "preset_label": f"{preset} {own}".rstrip(),
         "split_label": " ".join(filter(None, [row["split"], row["corpus"], test])),
-        "place": place, "amount": amount, "family": (*place, *map(str, amount)),
+        "place": place, "amount": amount,
+        "family": (*place, *map(str, amount if any(amount) else [row["train_examples"]])),
         "key": f"{row['study']} {row['experiment']} {place}",
     }  # fmt: skip
 
@@ -209,6 +211,7 @@ def test_set_labels(rows: Sequence[Condition]) -> dict[Names, str]:
     return {
         row.place: f"{row.task} " * (len(tasks) > 1)
         + row.split_label
+        + f" ({row.examples[:8]})" * bool(row.examples)
         + f", {metric_name(row.metric)}" * (len(metrics) > 1)
         for row in rows
     }

@@ -105,7 +105,7 @@ def evaluate(
     test_set: Annotated[list[str] | None, opt.option(help="Test set; repeatable (all).", metavar="NAME")] = None,
     assignments: Annotated[
         list[str] | None,
-        opt.option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.beam_size=8; repeatable."),
+        opt.option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.method=beam; repeatable."),
     ] = None,
     format_: opt.Format = "text",
     online: opt.Online = False,

@@ -2,11 +2,13 @@
 
 import json
 import textwrap
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
+from tfstudy.errors import UserError
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import TaskConfig
 
@@ -86,6 +88,12 @@ class DecodeConfig(Section):
         "99 % quantile of target length / source length in the train split (at least 1)",
     )
     max_length: int = Field(0, ge=0, le=1_000_000, description="maximum of generated tokens per output (0: see limit)")
+
+    def check_given(self, given: Mapping[str, Any]) -> None:
+        """Raise `UserError` if a setting of beam search is among those given for greedy decoding, which has no use."""
+        unused = [key for key in ("beam_size", "length_penalty") if key in given and self.method == "greedy"]
+        if unused:
+            raise UserError(f"decode.{unused[0]} is a setting of beam search: set decode.method=beam too")
 
     @property
     def hypotheses(self) -> int:

@@ -153,6 +153,7 @@ def compose_config(
         named["seed"] = seed
     settings = starting_point(task, arch, preset)
     config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
+    config.decode.check_given(given.get("decode", {}))
     if has_size(settings):
         return config
     from tfstudy.experiment.parameter_matching import with_reference_size

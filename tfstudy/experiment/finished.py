@@ -165,7 +165,8 @@ class FinishedRun:
         if isinstance(config, ExampleSettings):
             config = config.model_copy(update={"split": split_of(subject, config)})
             examples = len(chosen_examples(subject, config))
-            test = config.split if config.split in subject.task.splits().tests else ""
+            reads = config.split in subject.task.splits().tests and not getattr(config, "source", "")
+            test = config.split if reads else ""
         if test:
             store.check_addable(self.path)
         rows = cls(config).measure(subject)
@@ -202,7 +203,7 @@ class FinishedRun:
 
         Args:
             splits: Names of splits, such as `["test"]`; by default all that the run was evaluated on.
-            **settings: Values of section `decode` other than those of the run, such as `**{"decode.beam_size": 8}`.
+            **settings: Values of section `decode` other than those of the run, such as `**{"decode.method": "beam"}`.
         """
         self._needs_data()
         store.check_addable(self.path)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
+from pydantic import ValidationError
+
 from tfstudy import models, tasks
 from tfstudy.config.presets import REFERENCE, preset
 from tfstudy.config.resolve import resolve
@@ -49,7 +51,13 @@ def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) ->
         return widths | {k: max(1, round(factor * model[k] / divisors[k])) * divisors[k] for k in keys}
 
     def count(candidate: Tree) -> int:
-        return sizes(config.arch, cls(**model | candidate), vocabularies)[1]
+        try:
+            return sizes(config.arch, cls(**model | candidate), vocabularies)[1]
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"]
+            raise UserError(
+                f"no width of {config.arch} can be chosen ({reason}); set its widths, or a preset"
+            ) from None
 
     for keys in filter(None, ([*divisors], [key for key in divisors if key != "dim"])):
         low, high = 2.0**-10, 2.0**6

@@ -187,6 +187,7 @@ def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
         raise UserError(f"only settings of section 'decode' can be changed here, not those of {quoted(key)}")
     values = merge({"decode": prepared.config.decode.model_dump()}, tree)["decode"]
     decode = resolve_section(DecodeConfig, values, "decode.")
+    decode.check_given(tree["decode"])
     config = prepared.config.model_copy(update={"decode": decode})
     check(config, DataShape.of(prepared.task))
     return prepared._replace(config=config)

@@ -64,6 +64,7 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
         folder.log(f"resumed after step {step}")
         folder.record(Event(event="resumed", step=step))
     checkpoints = Checkpoints(folder.checkpoints, folder.run, folder.metrics)
+    diverged = ""
     try:
         if step < config.train.steps:
             fit(
@@ -76,12 +77,13 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
                 execution=execution,
             )
     except DivergenceError as error:
-        folder.log(str(error))
-        return Trained("diverged", str(error))
-    finally:
-        for one in listeners:
-            if one.rows:
-                save_measurement(folder.path, measurement(one, folder.run))
+        diverged = str(error)
+        folder.log(diverged)
+    for one in listeners:  # what an interrupted process measured is in its checkpoint
+        if one.rows:
+            save_measurement(folder.path, measurement(one, folder.run))
+    if diverged:
+        return Trained("diverged", diverged)
     totals = load_checkpoint(last, folder.run)["callbacks"][TrainingProgress.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))

@@ -131,11 +131,15 @@ def matches(point: Point, selector: Point) -> bool:
 
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
     """`UserError` for a key that no run has, and for a contrast that is no pair of conditions that are compared."""
-    keys = dict.fromkeys(["seed", *(key for point in points for key in point)])
+    shared = dict.fromkeys([*flatten(grid["base"]), *_keys(grid["axes"])])
+    own = [key for part in grid["per"] for key in (*flatten(part["base"]), *_keys(part["axes"]))]
+    keys = dict.fromkeys(["seed", *shared, *own])
     sides = [side for pair in grid["contrasts"] for side in pair]
-    for selector in (*grid["exclude"], *(part["when"] for part in grid["per"]), *sides):
+    for selector in (*grid["exclude"], *sides):
         for key in flatten(selector):
-            one_of("key", key, keys, "exclude, when and contrasts")
+            one_of("key", key, keys, "exclude and contrasts")
+    for key in (key for part in grid["per"] for key in flatten(part["when"])):
+        one_of("key", key, shared, "when")  # it can't see seeds, nor what other parts set
     for pair in grid["contrasts"]:
         if len(pair) != 2 or not all(pair) or any(isinstance(v, list) for side in pair for v in flatten(side).values()):
             raise UserError(f"each of 'contrasts' must be two conditions with keys and values, but is {quoted(pair)}")
@@ -160,6 +164,11 @@ def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:
                 seeds = seeds if part["seeds"] is None else part["seeds"]
                 combinations = [shared | own for shared in combinations for own in _product(part["axes"])]
         yield from ((base | settings | values, seeds) for values in combinations)
+
+
+def _keys(axes: Mapping[str, list[Any]]) -> Iterator[str]:
+    """Yield the keys that axes set, whose values may be sections."""
+    yield from (key for axis, values in axes.items() for value in values for key in flatten({axis: value}))
 
 
 def _product(axes: Mapping[str, list[Any]]) -> list[Tree]:

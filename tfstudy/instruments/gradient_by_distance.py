@@ -41,7 +41,8 @@ class GradientByDistance(Instrument):
         model = untrained(subject) if self.config.untrained else subject.model
         found: dict[tuple[str, int], list[Tensor]] = defaultdict(list)
         for batch in in_batches(subject, self.config):
-            norms = gradient_norms(model, batch.source, batch.tokens, batch.gold[:, -1])
+            with torch.backends.cudnn.flags(enabled=False):  # which needs training mode
+                norms = gradient_norms(model, batch.source, batch.tokens, batch.gold[:, -1])
             for sequence, by_distance in norms.items():
                 reached = by_distance[by_distance[:, 0] > 0]
                 for distance, ratios in enumerate((reached / reached[:, :1]).unbind(1)):

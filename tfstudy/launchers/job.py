@@ -66,8 +66,10 @@ def perform(job: Job) -> int:
     except BusyError:
         return BUSY
     except UserError as error:
+        from tfstudy.training.memory import OutOfMemoryError
+
         print(f"{ERROR}{error}", flush=True)
-        return REFUSED
+        return OUT_OF_MEMORY if isinstance(error, OutOfMemoryError) else REFUSED
     except KeyboardInterrupt:  # or SIGTERM while it trains
         print("interrupted; the command of the grid resumes it", flush=True)
         return INTERRUPTED

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tfstudy.errors import quoted
+from tfstudy.errors import UserError, quoted
 from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, INTERRUPTED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
@@ -78,8 +78,8 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
             summary.failed[job.path] = reason
             try:
                 write_failure(Path(job.path), reason, attempts[job.path])
-            except OSError as error:  # such as a full disk: the other jobs continue, and the summary has the reason
-                reason = f"{reason}; {error.strerror}"
+            except (OSError, UserError) as error:  # a full disk, or a link: the other jobs continue
+                reason = f"{reason}; {getattr(error, 'strerror', None) or error}"
             watch(Event(job, FAILED, seconds, reason))
 
     try:

@@ -88,7 +88,9 @@ def parse_request(
     chosen, axes, tree = names(variant, "variant", list(VARIANTS)), dict(map(_axis, vary)), overrides(settings)
     for section in tree:
         one_of("section", section, ("model",), "--set")
-    if "dim" in (model := tree.get("model", {})):
+    if not isinstance(model := tree.get("model", {}), dict):
+        raise UserError(f"'model' must be a section of keys, but is {quoted(model)}")
+    if "dim" in model:
         raise UserError("--set takes settings such as model.heads=8; the width of all is set by --vary width=...")
     variants, archs = [name for name in VARIANTS if name in chosen], names(arch, "architecture", models.names())
     every = axes | {name: sizes for name, sizes in AXES.items() if name not in axes}
@@ -119,7 +121,7 @@ def config_of(setting: Setting, request: Request) -> RunConfig:
     fields = cls.Config.model_fields
     others = {key for arch in request.archs for key in models.find(arch).Config.model_fields} - fields.keys()
     wanted = {key: value for key, value in request.model.items() if key not in others}
-    sizes = {key: fields[key].default for key in cls.widths}
+    sizes = {key: fields[key].default for key in ("dim", *cls.widths)}
     table = {"max_positions": max(512, max(request.axes["length"]) + 1)} if "max_positions" in fields else {}
     model = merge(sizes, preset(TASK, setting.arch).get("model", {}), {"dropout": 0.0}, table, wanted)
     scaled = {key: model[key] for key in cls.widths if type(model[key]) is int and model[key] > 0}

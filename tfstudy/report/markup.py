@@ -134,7 +134,8 @@ def csv_text(frame: "pd.DataFrame") -> str:
         texts = [f"'{one}" if isinstance(one, str) and FORMULA.match(one) else one for one in column]
         return pd.Series(texts, index=column.index, dtype=object)
 
-    return frame.astype(object).apply(safe).to_csv(index=False)
+    heads = safe(frame.columns.to_series())
+    return frame.astype(object).apply(safe).to_csv(index=False, header=list(heads))
 
 
 def json_text(tree: Any) -> str:

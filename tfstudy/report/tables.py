@@ -345,21 +345,25 @@ def _places(rows: Sequence[Condition]) -> tuple[str, dict[Place, str]]:
 def _published(rows: Sequence[Condition], format: str) -> dict[str, dict[Place, str]]:
     """Return the texts of published results by the name of a row, and test set: those of each kind of network."""
     found: dict[str, dict[Place, dict[str, Quotation]]] = {}
+    compared = Counter((row.arch, row.place) for row in rows)
     for row in rows:
         if row.published:
             own = found.setdefault(f"{row.arch},{chr(10) if format == 'text' else ' '}published", {})
-            own.setdefault(row.place, {}).update({str(one): one for one in row.published})
-    return {name: {place: _quoted([*one.values()], format) for place, one in on.items()} for name, on in found.items()}
+            whose = f" as {labels.text(row.settings) or row.preset}" * (compared[row.arch, row.place] > 1)
+            texts = {f"{one}{whose * one.same_settings}": one for one in row.published}
+            own.setdefault(row.place, {}).update(texts)
+    return {name: {place: _quoted(one, format) for place, one in on.items()} for name, on in found.items()}
 
 
-def _quoted(published: Sequence[Quotation], format: str) -> str:
+def _quoted(published: Mapping[str, Quotation], format: str) -> str:
     """Return published results in one cell: below each other on a terminal and in LaTeX."""
     if format == "tex":
-        keyed = [(escape_latex(str(one)), one.figure.paper) for one in published]
+        keyed = [(escape_latex(text), one.figure.paper) for text, one in published.items()]
         stacked = r"\\".join(text.replace(f" [{paper}]", rf"~\cite{{{paper}}}") for text, paper in keyed)
         return Written(rf"\shortstack[l]{{{stacked}}}" if len(published) > 1 else stacked)
-    texts = map(str, published)
-    return "\n".join(text.replace(" [", "\n[") for text in texts) if format == "text" else "; ".join(texts)
+    if format == "text":
+        return "\n".join(text.replace(" [", "\n[") for text in published)
+    return "; ".join(published)
 
 
 def turned(cells: Cells) -> Cells:

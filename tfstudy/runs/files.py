@@ -197,11 +197,14 @@ def has_study(path: Path) -> bool:
 
 
 def command_again(path: Path, smoke: bool = False, *more: str) -> str:
-    """The command that runs a run again, in the same study, with more words."""
+    """The command that runs a run again, with more words: in the same study, or beside it if the study is packed."""
     study, results = (path.parents[2], path.parents[3]) if has_study(path) else (Path(), RESULTS)
-    place = [] if smoke else results_words(results)  # a smoke run finds its own folder
-    place += ["--study", study.name] if study.name else []
-    return command("run", "--config", path / "config.yaml", *place, *more, "--restart")
+    if smoke:  # its own folder is named after that of other runs
+        results = results.with_name(results.name.removesuffix(SMOKE))
+    packed = packed_in(path)
+    place = ["--study", study.name] if study.name and not packed else []
+    again = [] if packed else ["--restart"]
+    return command("run", "--config", path / "config.yaml", *results_words(results), *place, *more, *again)
 
 
 def resume_study_command(study: Path) -> str:

@@ -19,7 +19,7 @@ from tfstudy.config.trees import flat_yaml
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.plugins import command
 from tfstudy.runs import store
-from tfstudy.runs.files import ARCHIVED, RUN, ZIP_NAME, BrokenError, exists, is_locked, packed_runs, read_plain
+from tfstudy.runs.files import ARCHIVED, DEPTH, RUN, ZIP_NAME, BrokenError, exists, is_locked, packed_runs, read_plain
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
@@ -81,7 +81,7 @@ def study_folder(study: str | Path, results: str | Path, several: bool = False) 
     if not name:
         check_results_folder(root)
         parts = (path.relative_to(root).parts for path in (() if several else find_runs(root)))
-        found = dict.fromkeys(study for study, *others in parts if len(others) > 2)
+        found = dict.fromkeys(own[0] for own in parts if len(own) > DEPTH)
         if len(found) > 1:
             raise UserError(f"name a study: {', '.join(found)}; or {quoted(root)} for all of them together")
         return root

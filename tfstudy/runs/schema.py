@@ -175,7 +175,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     signatures: dict[str, str] = {}  # of metrics, such as sacrebleu's
     lengths: Lengths = Lengths()
     splits: dict[str, SplitScores] = {}
-    test_reads: dict[str, int] = {}  # how often each test set was evaluated until now
+    test_reads: dict[str, int] = {}  # how often each test set had been evaluated then; the events have all
     files: dict[str, str] = {}  # sha256 of other files, and of the first `events_size` bytes of events.jsonl
     events_size: Count = 0
 

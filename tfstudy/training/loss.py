@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tfstudy.config.schema import TrainConfig
-from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
+from tfstudy.data.encoding import BOS, EOS, PAD, UNK, PaddedRows
 from tfstudy.models.base import Model
 from tfstudy.models.checkpointing import gradient_checkpointing
 from tfstudy.models.tokens import Tokens
@@ -41,13 +41,13 @@ def validate(model: Model, micro_batch: MicroBatch) -> tuple[Tensor, Tensor, Ten
     """Return the summed loss without label smoothing, and how many target tokens and rows are right and there are.
 
     Rows are teacher-forced, but that is the same as exact match by greedy decoding: a decoder that has made no error
-    so far has seen the targets. As there, PAD and BOS are never generated in a row that is counted.
+    so far has seen the targets. As there, PAD and BOS are never generated in a row that is counted, and UNK is wrong.
     """
     logits, targets = model(*model_inputs(micro_batch)), target_tokens(micro_batch)
-    loss, counted = summed_loss(logits, targets), targets != PAD
-    correct = ((logits.argmax(-1) == targets) & counted).sum()
+    loss, counted, known = summed_loss(logits, targets), targets != PAD, targets != UNK
+    correct = ((logits.argmax(-1) == targets) & counted & known).sum()
     logits[:, [PAD, BOS]] = -math.inf
-    right = (logits.argmax(-1) == targets) | ~counted
+    right = ((logits.argmax(-1) == targets) & known) | ~counted
     pairs = zip(torch.split(right, [rows.target[:, 1:].numel() for rows in micro_batch]), micro_batch, strict=True)
     matches = torch.stack([tokens.view(len(rows.target), -1).all(1).sum() for tokens, rows in pairs]).sum()
     rows = sum(len(rows.target) for rows in micro_batch)

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from tfstudy import models, tasks
-from tfstudy.config.presets import starting_point
+from tfstudy.config.presets import has_size, starting_point
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.api import RunOptions
-from tfstudy.experiment.parameter_matching import match_sizes
+from tfstudy.experiment.parameter_matching import match_sizes, with_reference_size
 from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun, PlannedRun, plan, with_owners
 from tfstudy.plugins import command
@@ -178,7 +178,12 @@ def _base(request: SearchRequest, arch: str) -> Tree:
     widths = [key for key in settings.get("model", {}) if key in models.find(arch).widths]
     if request.parameters and widths:
         raise UserError(f"--match-params determines the widths, so --set can't include 'model.{widths[0]}'")
-    return merge(starting_point(request.task, arch, request.preset), settings, named)
+    start = starting_point(request.task, arch, request.preset)
+    base = merge(start, settings, named)
+    if request.parameters or has_size(start):
+        return base
+    model = with_reference_size(resolve(base), settings).model  # the size that `tfstudy run` would give it
+    return merge(base, {"model": {key: getattr(model, key) for key in models.find(arch).widths}})
 
 
 def _check_validated(request: SearchRequest, config: RunConfig) -> None:
@@ -231,7 +236,8 @@ def preset_yaml(search: Search, best: Mapping[str, TrialScore]) -> str:
 
 def use_of(search: Search, best: Mapping[str, TrialScore], file: Path | str = "FILE") -> str:
     """Return the command that trains the first of these with its preset."""
-    words = ("--split", search.split, "--arch", next(iter(best)), "--preset", f"{file}:{NAME}")
+    data = [word for text in search.request.assignments if text.startswith("data.") for word in ("--set", text)]
+    words = ("--split", search.split, "--arch", next(iter(best)), *data, "--preset", f"{file}:{NAME}")
     return command("run", search.request.task, *words)
 
 

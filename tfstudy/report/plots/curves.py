@@ -211,7 +211,8 @@ def sized_runs(conditions: pd.DataFrame) -> pd.DataFrame:
     for (panel, arch), members in frame[frame["size"] > 0].groupby(["panel", "arch"], sort=False):
         one_preset = len(members[["size", "preset"]].drop_duplicates()) == members["size"].nunique()
         for row in rows_of(members):
-            own = {key: row.settings[key] for key in row.settings if key in labels.differing(row).difference(AMOUNT)}
+            keys = {*labels.differing(row).difference(AMOUNT), labels.OUTDATED, "experiment"}
+            own = {key: value for key, value in row.settings.items() if key in keys}
             label = labels.name(str(arch), DEFAULT if one_preset else row.preset, own)
             found += [
                 (panel, label, arch, row.Index, run.result.train_examples, row.each_seed[run.result.seed])

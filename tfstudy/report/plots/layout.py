@@ -248,7 +248,8 @@ def in_panels(conditions: pd.DataFrame, by_split: bool = False) -> pd.DataFrame:
     each are in the order of the legend.
     """
     frame = conditions.drop_duplicates("experiment") if by_split else conditions[conditions["mean"].notna()]
-    names = (frame["split"] + " " + frame["corpus"]).str.strip() if by_split else frame["split_label"]
+    digests = frame["examples"].map(lambda digest: f" ({digest[:8]})" if digest else "")  # where examples differ
+    names = (frame["split"] + " " + frame["corpus"]).str.strip() if by_split else frame["split_label"] + digests
     frame = frame.assign(panel=frame["task"] + " " + names if frame["task"].nunique() > 1 else names)
     order: dict[Any, list[str]] = {"panel": [*frame["panel"].unique()], "label": [*styles_of(frame)]}
     return frame.sort_values([*order], key=lambda column: column.map(order[column.name].index))
