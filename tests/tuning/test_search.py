@@ -202,7 +202,7 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert out.startswith("searched for lstm, cnn:\n  train.learning_rate=0.0001..0.01:log\n")
     assert "2 runs to start, 0 already finished" in out
     assert "[2/2]" in out
-    assert "--arch lstm --set data.train_examples=100 --set data.test_length=11-12 --preset results/tuning/copying" in out
+    assert "--arch lstm --set data.train_examples=100 --set data.test_length=11-12 --preset results/tuning/" in out
     text = Path("results/tuning/copying-copy/preset.yaml").read_text()
     counts = [read_result(path).parameters for path in find_runs(ROOT)]
     assert len(counts) == 2
