@@ -80,8 +80,8 @@ class CorpusTask(Task):
 
     def corpus(self) -> str:
         """Return the name of the folder, or the id of the data set on the hub."""
-        folder = Path(self.config.root or self.config.hub)
-        return folder.resolve().name if self.config.root or folder.is_dir() else self.config.hub
+        name = self.config.root or self.config.hub
+        return Path(name).resolve().name if self.config.root or (name and Path(name).is_dir()) else name
 
     def remarks(self) -> Sequence[str]:
         unused = ", ".join(f"{name} ({reason})" for name, reason in self._unused.items())

@@ -1,5 +1,6 @@
 """Presets: named settings for a task and an architecture, from `configs/presets/`, a plug-in or a file."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -62,7 +63,7 @@ def preset(task: str, arch: str, name: str = "default", notes: bool = False) -> 
     `UserError` if the task and architecture have no preset of this name.
     """
     file, _, key = name.rpartition(":")
-    if file and Path(file).exists() and not Path(file).is_file():  # a record may name a pipe, which would never end
+    if file and os.path.exists(file) and not os.path.isfile(file):  # a record may name a pipe, which would never end
         raise UserError(f"preset {quoted(name, 300)}: the part before the colon must be a file")
     available = _named(read_yaml(Path(file))) if file else presets(task, [arch] if arch in models.names() else [])
     known = {k: archs for k, archs in available.items() if arch in archs}

@@ -199,10 +199,11 @@ def has_study(path: Path) -> bool:
 def command_again(path: Path, smoke: bool = False, *more: str) -> str:
     """The command that runs a run again, with more words: in the same study, or beside it if the study is packed."""
     study, results = (path.parents[2], path.parents[3]) if has_study(path) else (Path(), RESULTS)
-    if smoke:  # its own folder is named after that of other runs
+    if smoke and results.resolve().name != SMOKE:  # its own folder is named after that of other runs
+        results = results if results.name else results.resolve()
         results = results.with_name(results.name.removesuffix(SMOKE))
     packed = packed_in(path)
-    place = ["--study", study.name] if study.name and not packed else []
+    place = ["--study", f"{study.name}{'-again' * bool(packed)}"] if study.name else []
     again = [] if packed else ["--restart"]
     return command("run", "--config", path / "config.yaml", *results_words(results), *place, *more, *again)
 
