@@ -161,6 +161,7 @@ def requested(
         named: dict[str, Any] = {"data": {"split": split}} if split is not None else {}
         named |= {"seed": seed} if seed is not None else {}
         config = resolve(merge(tree, SMOKE if smoke else {}, assigned, named))
+        config.decode.check_given(assigned.get("decode", {}))
     else:
         config = compose_config(task, arch, preset, given, split, seed, smoke)
     if tree and not online and "hub" not in assigned.get("data", {}):

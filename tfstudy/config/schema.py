@@ -91,9 +91,9 @@ class DecodeConfig(Section):
 
     def check_given(self, given: Mapping[str, Any]) -> None:
         """Raise `UserError` if a setting of beam search is among those given for greedy decoding, which has no use."""
-        unused = [key for key in ("beam_size", "length_penalty") if key in given and self.method == "greedy"]
-        if unused:
-            raise UserError(f"decode.{unused[0]} is a setting of beam search: set decode.method=beam too")
+        for key in ("beam_size", "length_penalty") if self.method == "greedy" else ():
+            if key in given and given[key] != type(self).model_fields[key].default:
+                raise UserError(f"decode.{key} is a setting of beam search: set decode.method=beam too")
 
     @property
     def hypotheses(self) -> int:
