@@ -287,7 +287,7 @@ def _values(record: Record, selector: files.Selector) -> list[float]:
     """Return the values of a quantity, one for each repeat or a single exact one; empty if another setting has them."""
     names = {key: getattr(record, key) for key in files.BENCH_KEYS if key not in files.BENCH_DEFAULTS}
     names |= {"variant": record.variant, "accelerator": record.machine.accelerator}
-    if not names.items() <= selector.items():
+    if record.train or not names.items() <= selector.items():
         return []
     quantity = selector["quantity"]
     if quantity == files.TIME:

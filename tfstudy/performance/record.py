@@ -174,7 +174,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: Number | None = None  # peak bytes of tensors: parameters, states of the optimiser, and those of the step
     step_memory: Number | None = None  # the part of it that is allocated during a step
     flops: Flops | None = None
-    train: Settings = {}  # always empty; records of older code have it
+    train: Settings = {}  # empty: all have their default
 
     def __post_init__(self) -> None:
         """Refuse times that no ratio can be formed of: `ValueError`, also when they are read."""
