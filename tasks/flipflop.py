@@ -5,9 +5,9 @@
 
 An instruction writes a bit (w), is ignored together with its bit (i), or reads (r). The first one writes and the last
 one reads; between them, `data.ignored` of the instructions are ignored, and writing and reading are equally likely
-(with `last_read` an instruction that would read is ignored too). The
-memory is a single bit, so a recurrence can keep it for ever, while attention has to find the last write among all
-others: Transformers make rare errors (attention glitches), most of all where writes are sparse or dense.
+(with `last_read` an instruction that would read is ignored too). The memory is a single bit, so a recurrence can keep
+it for ever, while attention has to find the last write among all others: Transformers make rare errors (attention
+glitches), most of all where writes are sparse or dense.
 
 `length` is the number of instructions. Two tests of the train lengths have other shares of ignored instructions, as in
 the paper: `test_sparse` (0.98) and `test_dense` (0.1). The tag `distance` is that from the last write to the last read.

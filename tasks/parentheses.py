@@ -159,10 +159,7 @@ class Parentheses(Generated):
         bracket_types: int = Field(2, ge=1, le=4, description="number of bracket types, the k of Dyck-k")
         train_depth: int = Field(6, ge=2, le=100, description="maximum depth of balanced strings, except in test_depth")
         test_depth: int = Field(
-            10,
-            ge=0,
-            le=100,
-            description="maximum depth in test_depth, where balanced ones exceed train_depth (0: none)",
+            10, ge=0, le=100, description="the same in test_depth, where all of them exceed train_depth; 0: none"
         )
 
     config: Config

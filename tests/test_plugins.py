@@ -249,5 +249,9 @@ def test_a_task_and_an_architecture_bring_their_presets(mine, tmp_path, capsys):
     assert starting_point("copying", "bag")["model"] == {"dropout": 0.1}, "that of the Transformer, but not its size"
     assert (preset("scan", "bag"), preset("scan", "bag", "deep")) == ({"model": {"depth": 3}}, {"model": {"depth": 9}})
     assert set(presets("scan")["default"]) >= {"bag", "lstm"}
+    bag.with_name("bag.presets.yaml").write_text("scan: [")
+    with pytest.raises(UserError, match=r"bag.presets.yaml is not valid YAML"):
+        preset("scan", "bag")
+    bag.with_name("bag.presets.yaml").unlink()
     assert tfstudy("config", "mine", "--arch", "lstm") == 0
     assert "hidden: 24" in capsys.readouterr().out

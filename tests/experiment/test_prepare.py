@@ -98,6 +98,9 @@ def test_a_width_that_is_given_is_kept_and_so_are_the_others_and_other_settings(
     assert size(config) == pytest.approx(reference, rel=0.05)
     with added(models, "bag", ARCHITECTURE, tmp_path / "models"):
         assert size(compose_config("reverse", "bag", "default", {})) == pytest.approx(reference, rel=0.05)
+    bounded = ARCHITECTURE.replace("depth: int", "dim: int = Field(32, ge=1, le=900)\n        depth: int")
+    with added(models, "bounded", bounded, tmp_path / "models"):
+        assert size(compose_config("reverse", "bounded", "default", {})) == pytest.approx(reference, rel=0.05)
     words = {"data": {"tokens": "words", "train_pairs": 50}}  # two vocabularies, which the Transformer's preset shares
     parted = merge(words, {"model": {"share_embeddings": False}})
     reference = size(compose_config("translation", "transformer", "default", parted))

@@ -83,7 +83,7 @@ def test_a_score_of_its_own_is_the_main_metric_and_exact_match_stands_beside_it(
     )
     mine = write(tmp_path, "mine", f"{LETTERS}\n    {score}\n")
     assert tfstudy(*RUN, "mine", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", mine) == 0
-    capsys.readouterr()
+    assert "ended" in capsys.readouterr().out
     for more, metric in (((), "ended"), (("--metric", "exact_match"), "exact_match")):
         assert tfstudy("table", "runs", "--plugin", mine, "--format", "json", *more) == 0
         [row] = json.loads(capsys.readouterr().out)["rows"]

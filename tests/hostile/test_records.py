@@ -159,6 +159,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "paths as names": lambda run: edit_result(run, arch="../../x", splits={"../../../x": result()["splits"]["test"]}),
     "control characters": lambda run: edit_result(run, preset=CONTROL, task="a\nb", status=f"{CONTROL}done"),
     "a pipe as its preset": lambda run: (os.mkfifo("results/pipe"), edit_result(run, preset="results/pipe:x")),
+    "a long name as its preset": lambda run: edit_result(run, preset=f"{'x' * 300}:x"),
     "modules of others": lambda run: set_environments(run, {"syntax_trees": MODULES}),
 }
 

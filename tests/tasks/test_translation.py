@@ -42,6 +42,10 @@ def test_fewer_pairs_are_the_first_of_more_and_another_seed_draws_others(few):
     assert not set(sources(fewer)) & set(sources(other))
 
 
+def test_sentences_that_no_file_holds_are_of_no_corpus(embedded):
+    assert embedded.corpus() == ""
+
+
 def test_no_sentence_of_another_split_is_trained_on(embedded, few, monkeypatch):
     for split in embedded.splits().held_out:
         assert not {*sources(embedded)} & {*sources(embedded, split)}

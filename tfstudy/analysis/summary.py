@@ -38,12 +38,13 @@ Condition = labels.Condition  # a row of `conditions`
 def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd.DataFrame":
     """Return the conditions of these runs in the order of a table; with the tag `by`, one for each of its values.
 
-    Columns: `task`, `split`, `corpus`, `test`, `examples` (the digest of the examples, if others have the same names),
-    `tag`, `value`; `arch`, `preset`, `settings` (what distinguishes it from others with the same names, by key),
-    `experiment`, `label` (unique on the same examples), `preset_label`, `split_label`; `place` (what identifies the
-    examples), `amount` (of training data), `family` (both: conditions of one family are compared), `key` (unique among
-    all studies); `runs` (finished, by seed), `diverged`, `config` and `changed` (its settings other than defaults, both
-    by dotted key), `study` (its folder), `parameters`, `seconds` (of training, the median), `L90`, `L50`, `count` (of
+    Columns: `task`, `split`, `corpus`, `test`, `examples` (the digest of the examples, if others have the same
+    names), `tag`, `value`; `arch`, `preset`, `settings` (what distinguishes it from others with the same names, by
+    key), `experiment`, `label` (unique on the same examples), `preset_label`, `split_label`; `place` (what
+    identifies the examples), `amount` (of training data, as set), `family` (the examples and the amount, or where
+    none is set the `train_examples`: conditions of one family are compared), `key` (unique among all studies);
+    `runs` (finished, by seed), `diverged`, `config` and `changed` (its settings other than defaults, both by dotted
+    key), `study` (its folder), `parameters`, `seconds` (of training, the median), `L90`, `L50`, `count` (of
     examples; `counts` if runs differ), `wilson` (the interval within the first run).
 
     `values` has each metric in percent by seed, with `diverged` (100 or 0) among them. Of the main metric (see

@@ -57,7 +57,8 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
 def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False) -> Listing:
     """Return what `run_grid` would run. No cluster is started or asked: the times are for this machine."""
     if settings.launcher in ("ray", "slurm"):
-        settings = settings._replace(launcher="local", per_device="auto")
+        options = settings.options._replace(accelerator="auto")  # this machine may have no GPU
+        settings = settings._replace(launcher="local", per_device="auto", options=options)
     with running(settings) as executor:
         batch = grid_batch(grid, study, settings.options, executor.threads, smoke)
         found = forecast(batch, executor.max_parallel)

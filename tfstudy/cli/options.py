@@ -94,7 +94,7 @@ OneStudy = Annotated[
 ONE_RUN = "Run: a folder, hash prefix or STUDY/ARCH/SEED."
 Run = Annotated[str, argument("RUN", ONE_RUN)]
 Online = Annotated[bool, option("--online", help="Load data that a config names on the hub.")]
-Metric = Annotated[str, option(help="Metric (default: exact_match or BLEU).", metavar="NAME")]
+Metric = Annotated[str, option(help="Metric (default: BLEU, or the first of the task).", metavar="NAME")]
 Baseline = Annotated[str, option(help="Architecture or condition to compare with.", metavar="NAME")]
 
 # Output

@@ -33,11 +33,12 @@ def presets(task: str, archs: Iterable[str] | None = None) -> dict[str, dict[str
             for arch, tree in trees.items():
                 trees[arch] = merge({"train": {"steps": cls.steps_of.get(arch, cls.steps)}}, tree)
     for arch in models.names() if archs is None else archs:
+        brought = None
         with suppress(UserError):
             brought = models.plugin(arch)
-            for name, tree in _read(presets_file(brought)).get(task, {}).items() if brought else ():
-                if isinstance(tree, dict):
-                    found.setdefault(name, {})[arch] = tree
+        theirs = _named(_read(presets_file(brought))) if brought else {}
+        for name, tree in theirs.get(task, {}).items():
+            found.setdefault(name, {})[arch] = tree
     return found
 
 

@@ -50,14 +50,11 @@ def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) ->
     def scaled(keys: Sequence[str], factor: float) -> Tree:
         return widths | {k: max(1, round(factor * model[k] / divisors[k])) * divisors[k] for k in keys}
 
-    def count(candidate: Tree) -> int:
+    def count(candidate: Tree) -> float:
         try:
             return sizes(config.arch, cls(**model | candidate), vocabularies)[1]
-        except ValidationError as error:
-            reason = error.errors()[0]["msg"]
-            raise UserError(
-                f"no width of {config.arch} can be chosen ({reason}); set its widths, or a preset"
-            ) from None
+        except ValidationError:  # a width above its maximum
+            return math.inf
 
     for keys in filter(None, ([*divisors], [key for key in divisors if key != "dim"])):
         low, high = 2.0**-10, 2.0**6
@@ -66,7 +63,11 @@ def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) ->
             low, high = (middle, high) if count(scaled(keys, middle)) <= wanted else (low, middle)
         candidates = [scaled(keys, factor) for factor in (low, high)]
         widths = min(candidates, key=lambda candidate: abs(count(candidate) - wanted))
-    return widths, count(widths)
+    if (found := count(widths)) == math.inf:
+        raise UserError(
+            f"{config.arch} allows no width of those that were tried: set {', '.join(divisors)}, or a preset"
+        )
+    return widths, int(found)
 
 
 def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:

@@ -122,7 +122,8 @@ class Recorded(NamedTuple):
 
     def gradients(self, output: Tensor, site: Site) -> Tensor:
         """Return the gradient of a scalar, computed from the logits, with respect to the hidden states at a site."""
-        calls = self.calls[site]
+        if not (calls := self.calls.get(site)):
+            raise UserError(f"the model does not show layer {site.layer} of its {site.kind} (HiddenStates)")
         found = torch.autograd.grad(output, calls, retain_graph=True, allow_unused=True)
         return self._joined([torch.zeros_like(x) if g is None else g for x, g in zip(calls, found, strict=True)])
 

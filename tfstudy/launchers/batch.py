@@ -26,7 +26,7 @@ from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import write_atomically
 from tfstudy.runs.find import PLANS, Plan, RunStatus, find_runs, read_plan
-from tfstudy.runs.store import has_result, open_run, read_config, read_result
+from tfstudy.runs.store import has_result, is_finished, open_run, read_config, read_result
 
 READ = 200  # finished runs that are read for an estimate
 RunTime = tuple[frozenset[tuple[str, str]], float, float]  # settings, seconds a step and of the evaluation
@@ -99,7 +99,7 @@ def save_plan(jobs: Sequence[Job], contrasts: Sequence[Sequence[Tree]] = ()) -> 
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
     presets = {job.name: job.options.preset for job in jobs}
     named = [[flatten(side) for side in pair] for pair in contrasts]
-    if any(job.finished for job in jobs):
+    if any(map(is_finished, find_runs(jobs[0].study))):
         known = read_plan(jobs[0].study).contrasts
         if late := sum(pair not in known for pair in named):
             print(f"contrasts not recorded, since a run had finished before: {late}", flush=True)

@@ -56,7 +56,7 @@ def first_note(rows: "pd.DataFrame") -> str:
         "; conditions on the same examples that share a letter do not differ significantly (q < .05); bold: not "
         "significantly below the best"
     )
-    adjusted = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg), bold below .05"
+    adjusted = "; q: p adjusted for the number of comparisons (Benjamini-Hochberg), bold where significant"
     more = shared * any(rows["letters"]) + adjusted * any(rows["baseline"])
     return f"{several(map(metric_name, rows['metric']))} in percent, mean over {seeds} [95 % interval]{more}"
 

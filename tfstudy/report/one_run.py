@@ -62,7 +62,8 @@ def _scores(title: str, splits: Mapping[str, SplitScores], by: str, short: bool)
         for system, metrics in scores.baselines.items() if not (short or by) else ():
             rows.append({"split": f"{name}: {system}", **_texts(Slice(0, metrics))})
     own = dict.fromkeys(metric for row in rows for metric in row if metric not in ("split", "by", "n", *HEADS))
-    keys = ["split", *["by"] * bool(by), "n", *HEADS, *([] if short else own)]
+    main = {next(iter(scores.metrics), "") for scores in splits.values()}
+    keys = ["split", *["by"] * bool(by), "n", *HEADS, *(metric for metric in own if not short or metric in main)]
     heads = {metric: metric_name(metric) for metric in own} | HEADS | {"by": by}
     frame = {heads.get(key, key): [row.get(key, "") for row in rows] for key in keys if any(key in row for row in rows)}
     tests = [row.get("split") in splits and splits[row["split"]].role == "test" for row in rows]

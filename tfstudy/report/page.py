@@ -119,7 +119,7 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
     texts = [(one.claim.id, one.claim.claim, one.verdict, one.evidence, one.claim.source) for one in claims]
     claimed = [dict(zip(keys, own, strict=True)) for own in texts]
     judged = Cells.of(claimed, bold={"verdict": [True] * len(claims)})
-    said = f"{plural(len(claims), 'claim')} of which this study measured any statement"
+    said = f"{plural(len(claims), 'claim')} of which this study measured any statement; q counts those of this study"
     sections = [
         Section("Verdict", [*verdict(table), *main]),
         Section(

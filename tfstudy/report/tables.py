@@ -118,7 +118,7 @@ def table(
         study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
             out if there is only one.
         by: Tag of the examples such as `"length"`, of which each value has a row.
-        metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
+        metric: Metric, such as `"token_accuracy"`; by default BLEU, or the first of the task.
         baseline: Architecture or condition (`"lstm train.steps=600"`) with which the others are compared.
         results: The folder of all results.
 

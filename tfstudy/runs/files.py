@@ -182,8 +182,12 @@ def utc_now() -> str:
 
 def results_folder(results: Path, smoke: bool) -> Path:
     """The folder for runs, of which `results` is the one for those that are not smoke runs."""
-    results = results if results.name or not smoke else results.resolve()
-    return results.with_name(f"{results.resolve().name}{SMOKE}") if smoke else results
+    return _named(results).with_name(f"{results.resolve().name}{SMOKE}") if smoke else results
+
+
+def _named(folder: Path) -> Path:
+    """The same folder by a path that ends in its name, unlike `.` and `..`."""
+    return folder.resolve() if folder.name in ("", "..") else folder
 
 
 def results_words(results: Path) -> list[str]:
@@ -199,12 +203,10 @@ def has_study(path: Path) -> bool:
 def command_again(path: Path, smoke: bool = False, *more: str) -> str:
     """The command that runs a run again, with more words: in the same study, or beside it if the study is packed."""
     study, results = (path.parents[2], path.parents[3]) if has_study(path) else (Path(), RESULTS)
-    if smoke and results.resolve().name != SMOKE:  # its own folder is named after that of other runs
-        results = results if results.name else results.resolve()
-        results = results.with_name(results.name.removesuffix(SMOKE))
-    packed = packed_in(path)
-    place = ["--study", f"{study.name}{'-again' * bool(packed)}"] if study.name else []
-    again = [] if packed else ["--restart"]
+    if smoke:  # its own folder is named after that of other runs
+        results = Path(str(_named(results)).removesuffix(SMOKE))
+    where, again = ("-again", []) if packed_in(path) else ("", ["--restart"])
+    place = ["--study", study.name + where] if study.name else []
     return command("run", "--config", path / "config.yaml", *results_words(results), *place, *more, *again)
 
 

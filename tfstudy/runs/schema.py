@@ -300,7 +300,7 @@ class Measurement(msgspec.Struct, frozen=True):
     run: str  # the hash of the run
     instrument: Name
     version: int  # of the instrument
-    settings: dict[Name, Text | bool | int | float]
+    settings: dict[Name, Annotated[str, msgspec.Meta(max_length=10_000)] | bool | int | float]
     chart: Chart
     columns: Annotated[dict[Name, Cells], msgspec.Meta(min_length=1, max_length=20)]
     examples: Count = 0  # that were read, which may be fewer than the settings ask for; 0: not recorded

@@ -180,9 +180,11 @@ def _base(request: SearchRequest, arch: str) -> Tree:
         raise UserError(f"--match-params determines the widths, so --set can't include 'model.{widths[0]}'")
     start = starting_point(request.task, arch, request.preset)
     base = merge(start, settings, named)
+    config = resolve(base)
+    config.decode.check_given(settings.get("decode", {}))
     if request.parameters or has_size(start):
         return base
-    model = with_reference_size(resolve(base), settings).model  # the size that `tfstudy run` would give it
+    model = with_reference_size(config, settings).model  # the size that `tfstudy run` would give it
     return merge(base, {"model": {key: getattr(model, key) for key in models.find(arch).widths}})
 
 
