@@ -8,11 +8,12 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfstudy.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 Tokens = tuple[str, ...]
 Tag = str | int
+LONGEST_TAG = 200  # characters, as a record holds it
 
 
 class Example(NamedTuple):
@@ -230,7 +231,8 @@ def warnings(task: Task, shared: Mapping[str, int]) -> list[str]:
 
 
 def check_examples(name: str, task: Task) -> None:
-    """Raise `UserError` if a split of the task with this name is empty, or if its first example has no tuples."""
+    """Raise `UserError` if a split of the task with this name is empty, if its first example has no tuples, or for tags
+    that no run could record: other ones than those of the first example, or values that are no short text or number."""
     for split in task.splits().all:
         examples = task.examples(split)
         if not len(examples):
@@ -239,6 +241,14 @@ def check_examples(name: str, task: Task) -> None:
             if not isinstance(value := getattr(examples[0], part), tuple):
                 kind = type(value).__name__
                 raise UserError(f"task {name}: split '{split}': {part} must be a tuple of tokens, but is a {kind}")
+        tags = examples[0].tags.keys()
+        for own in (example.tags for example in examples):
+            if own.keys() != tags:
+                raise UserError(f"task {name}: split '{split}': one example has the tags {[*tags]}, another {[*own]}")
+            wrong = [v for v in own.values() if not isinstance(v, str | int) or len(str(v)) > LONGEST_TAG]
+            if wrong:
+                rule = f"an integer or text of at most {LONGEST_TAG} characters"
+                raise UserError(f"task {name}: split '{split}': a tag must be {rule}, but is {quoted(wrong[0])}")
 
 
 def stable_hash(purpose: str, seed: int, source: Tokens) -> int:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from tfstudy.tasks.base import Example, Task, Tokens, unknown_tokens
+from tfstudy.tasks.base import LONGEST_TAG, Example, Task, Tokens, unknown_tokens
 from tfstudy.tasks.corpus import CorpusTask, FilesConfig
 from tfstudy.tasks.reading import Split, read_pairs
 
@@ -92,6 +92,8 @@ class Pairs(CorpusTask):
             reason = f"not in {', '.join(lacking)}"
         elif len(values) > MOST_VALUES:
             reason = f"{len(values):,} values; a tag has at most {MOST_VALUES}"
+        elif (longest := max(map(len, values), default=0)) > LONGEST_TAG:
+            reason = f"a value of {longest:,} characters; that of a tag has at most {LONGEST_TAG}"
         else:
             return True
         self._unused[f"column {name}"] = reason

@@ -28,6 +28,12 @@ def refused(words, capsys) -> str:
         ('"test": "ij"', '"test": ""', "task mine: split 'test' has no examples"),
         ('"train", None', '"train", "validation"', "task mine: split 'validation' has no examples"),
         ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is a str"),
+        (
+            '{"length": 1}',
+            '{"length": [1]}',
+            "a tag must be an integer or text of at most 200 characters",
+        ),
+        ('{"length": 1}', "{a: 1}", "split 'train': one example has the tags ['a'], another ['b']"),
     ],
 )
 def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys):

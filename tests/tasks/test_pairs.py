@@ -61,6 +61,9 @@ def test_further_columns_are_tags_and_other_files_are_test_sets_of_their_own_nam
     task = made(write(tmp_path / "many", {"train.tsv": many, "test.tsv": many}))
     assert {*task.examples("train")[0].tags} == {"length"}
     assert task.remarks()[0] == "not used: column column_3 (300 values; a tag has at most 200)"
+    long = tsv([("a", "b", "x" * 201)])
+    task = made(write(tmp_path / "long", {"train.tsv": long, "test.tsv": long}))
+    assert task.remarks()[0].startswith("not used: column column_3 (a value of 201 characters")
 
 
 def test_a_file_is_for_the_split_that_its_name_says():
