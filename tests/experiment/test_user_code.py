@@ -69,6 +69,13 @@ def test_what_decode_must_return_is_said_when_it_returns_something_else(output, 
     assert fact in message
 
 
+@pytest.mark.parametrize("state", ["{'mean': state.mean}", "BagState(state.mean.T)"])
+def test_a_state_that_generation_could_not_continue_is_refused_before_training(state, tmp_path, capsys):
+    plugin = write(tmp_path, "bag", ARCHITECTURE.replace("self.output(x), state", f"self.output(x), {state}"))
+    message = refused([*RUN, "copying", "--arch", "bag", "--plugin", plugin], capsys)
+    assert "architecture bag: the state that decode_padded returned cannot be continued with its last row" in message
+
+
 def test_test_sources_that_are_also_in_train_are_a_warning_on_screen_in_the_log_and_in_tables(tmp_path, capsys):
     remarks = '    def remarks(self):\n        return ["left out of train: 2 letters"]\n\n    def examples('
     text = LETTERS.replace('"test": "ij"', '"test": "aij"').replace("    def examples(", remarks)

@@ -22,7 +22,7 @@ from tfstudy.data.encoding import PAD, TaskEncoder, Vocab
 from tfstudy.errors import UserError, quoted
 from tfstudy.evaluation.decoding import longest_target, needed_positions
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.models.base import Model, PaddedModel, parameter_count
+from tfstudy.models.base import Model, PaddedModel, parameter_count, select_hypotheses
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.copying import match_tokens
 from tfstudy.models.positions.numbering import mark_digits
@@ -116,24 +116,38 @@ def _sizes(arch: str, model: str, vocabularies: tuple[int, int]) -> tuple[int | 
 
 
 def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
-    """Raise `UserError` if `decode` does not return logits for each token, and a state. No random number is drawn."""
+    """Raise `UserError` if `decode` does not return logits for each token, and a state that can be continued.
+
+    No random number is drawn.
+    """
     examples = data.task.examples(data.task.splits().train)[:FEW]
     encoded, tested, padded = data.encode(examples), deepcopy(model).eval(), isinstance(model, PaddedModel)
     source, tokens = encoded.source, encoded.target[:, :FEW]
+    name, shape = ("decode_padded", "rows, length") if padded else ("decode", "positions")
+    hint = "tfstudy.testing.check_architecture checks all that is required"
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         if isinstance(tested, PaddedModel):
             output: Any = tested.decode_padded(tokens, tested.encode_padded(source, source != PAD))
         else:
             output = tested.decode(Tokens.of(tokens), tested.encode(Tokens.of(source)))
-    expected = (*(tokens.shape if padded else tokens.flatten().shape), len(data.target_vocab))
-    parts = output if isinstance(output, tuple) else (output,)
-    found = [f"a tensor of shape {tuple(p.shape)}" if isinstance(p, torch.Tensor) else type(p).__name__ for p in parts]
-    if len(found) != 2 or found[0] != f"a tensor of shape {expected}":
-        name, shape = ("decode_padded", "rows, length") if padded else ("decode", "positions")
-        raise UserError(
-            f"architecture {arch}: {name} must return logits of shape ({shape}, target_vocab), here {expected}, and a "
-            f"state, but returned {' and '.join(found)}; tfstudy.testing.check_architecture checks all that is required"
-        )
+        expected = (*(tokens.shape if padded else tokens.flatten().shape), len(data.target_vocab))
+        parts = output if isinstance(output, tuple) else (output,)
+        found = [
+            f"a tensor of shape {tuple(p.shape)}" if isinstance(p, torch.Tensor) else type(p).__name__ for p in parts
+        ]
+        if len(found) != 2 or found[0] != f"a tensor of shape {expected}":
+            raise UserError(
+                f"architecture {arch}: {name} must return logits of shape ({shape}, target_vocab), here {expected}, "
+                f"and a state, but returned {' and '.join(found)}; {hint}"
+            )
+        last = torch.tensor([len(tokens) - 1])  # as generation goes on when the other rows are finished
+        try:
+            tested.decode(Tokens.of(tokens[last, :1]), select_hypotheses(output[1], last, last))
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            raise UserError(
+                f"architecture {arch}: the state that {name} returned cannot be continued with its last row: {error}; "
+                f"{hint}"
+            ) from error
 
 
 class Prepared(NamedTuple):
