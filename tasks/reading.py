@@ -122,12 +122,14 @@ def _with_headers(tables: dict[str, Table], names: Set[str]) -> dict[str, Table]
 
     It does if it has all these names, or if it is the same language codes in all files.
     """
-    first = {name: table.rows[0] for name, table in tables.items() if not table.columns and table.rows[1:]}
+    first = {name: table.rows[0] for name, table in tables.items() if not table.columns}
     codes = 1 == len({*first.values()}) < len(first) and all(map(LANGUAGE.fullmatch, next(iter(first.values()))))
     changed = {}
     for name, row in first.items():
         if (named := bool(names) and names <= {*row}) or codes:
             _, rows, place, number = tables[name]
+            if not rows[1:]:
+                raise UserError(f"{place}{number} has the names of columns, but no pairs follow")
             changed[name] = Table(row if named else (), rows[1:], place, number + 1)
     return tables | changed
 

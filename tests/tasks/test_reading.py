@@ -71,6 +71,8 @@ def test_any_text_is_read_unchanged(tmp_path_factory, form, pairs):
 @pytest.mark.parametrize(
     ("files", "config", "message"),
     [
+        ({"train.tsv": "de\ten\n"}, {"columns": "de,en"},
+         "ROOT/train.tsv:1 has the names of columns, but no pairs follow"),
         ({"train.tsv": "a\tb\na\tb\tc\n"}, {},
          "ROOT/train.tsv:2: the line has 3 columns, but line 1 has 2: 'a\\tb\\tc'"),
         ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, {}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
