@@ -231,24 +231,23 @@ def warnings(task: Task, shared: Mapping[str, int]) -> list[str]:
 
 
 def check_examples(name: str, task: Task) -> None:
-    """Raise `UserError` if a split of the task with this name is empty, if its first example has no tuples, or for tags
-    that no run could record: other ones than those of the first example, or values that are no short text or number."""
+    """Raise `UserError` if a split of the task with this name is empty, if a part of an example is no tuple, or for
+    tags that no run could record: others than those of the first example, values that are no short text or number."""
     for split in task.splits().all:
-        examples = task.examples(split)
+        examples, where = task.examples(split), f"task {name}: split '{split}'"
         if not len(examples):
-            raise UserError(f"task {name}: split '{split}' has no examples")
-        for part in ("source", "target"):
-            if not isinstance(value := getattr(examples[0], part), tuple):
-                kind = type(value).__name__
-                raise UserError(f"task {name}: split '{split}': {part} must be a tuple of tokens, but is a {kind}")
+            raise UserError(f"{where} has no examples")
         tags = examples[0].tags.keys()
-        for own in (example.tags for example in examples):
-            if own.keys() != tags:
-                raise UserError(f"task {name}: split '{split}': one example has the tags {[*tags]}, another {[*own]}")
-            wrong = [v for v in own.values() if not isinstance(v, str | int) or len(str(v)) > LONGEST_TAG]
+        for example in examples:
+            for part, value in (("source", example.source), ("target", example.target)):
+                if not isinstance(value, tuple):
+                    raise UserError(f"{where}: {part} must be a tuple of tokens, but is a {type(value).__name__}")
+            if example.tags.keys() != tags:
+                raise UserError(f"{where}: one example has the tags {[*tags]}, another {[*example.tags]}")
+            wrong = [v for v in example.tags.values() if not isinstance(v, str | int) or len(str(v)) > LONGEST_TAG]
             if wrong:
                 rule = f"an integer or text of at most {LONGEST_TAG} characters"
-                raise UserError(f"task {name}: split '{split}': a tag must be {rule}, but is {quoted(wrong[0])}")
+                raise UserError(f"{where}: a tag must be {rule}, but is {quoted(wrong[0])}")
 
 
 def stable_hash(purpose: str, seed: int, source: Tokens) -> int:

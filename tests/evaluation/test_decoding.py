@@ -233,9 +233,8 @@ class Lengths(Task):
 
 
 def test_the_limit_is_given_or_that_of_the_longest_target_or_by_source():
-    task, far = Lengths([(2, 9), (5, 1)], [(4, 11)]), [Example(("a",), ("b",) * 40, {})]
+    task = Lengths([(2, 9), (5, 1)], [(4, 11)])
     assert generation_limit(task, DecodeConfig()) == GenerationLimit(0.0, 27)
-    assert generation_limit(task, DecodeConfig(), far) == GenerationLimit(0.0, 56)
     assert generation_limit(task, DecodeConfig(max_length=12, limit="source")) == GenerationLimit(0.0, 12)
     by_source = DecodeConfig(limit="source")
     assert limits_of(GenerationLimit(1.1, 16), torch.tensor([1, 10, 100])).tolist() == [18, 27, 126], "rounded up"

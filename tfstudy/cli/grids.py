@@ -27,7 +27,9 @@ def grid(
     set_: Annotated[list[str] | None, opt.option("--set", metavar="KEY=V,...", help="Values of a setting.")] = None,
     tier: Annotated[str, opt.option(metavar="NAME", help="Size of the grid: smoke, quick or full.")] = "",
     study: Annotated[str, opt.option(metavar="NAME", help="Folder of the results (the grid's name).")] = "",
-    resume: Annotated[str, opt.option(metavar="STUDY", help="Run what this study has left; repeat --measure and --logger.")] = "",
+    resume: Annotated[
+        str, opt.option(metavar="STUDY", help="Run what this study has left; repeat --measure and --logger.")
+    ] = "",
     dry_run: Annotated[bool, opt.option("--dry-run", help="List the runs and the estimated time.")] = False,
     per_device: opt.PerDevice = "auto",
     accelerator: opt.Accelerator = "auto",

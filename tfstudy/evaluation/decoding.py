@@ -1,7 +1,6 @@
 """Greedy and beam search with any model's `decode`, one token at a time, and the limit of tokens for each row."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,7 +13,7 @@ from tfstudy.data.encoding import BOS, EOS, PAD
 from tfstudy.models.base import Model, select_hypotheses
 from tfstudy.models.tokens import Tokens
 from tfstudy.runs.schema import GenerationLimit
-from tfstudy.tasks.base import Example, Task
+from tfstudy.tasks.base import Task
 
 EXTRA_TOKENS = 16  # beyond the longest target, or beyond what the source suggests: predictions can be too long
 QUANTILE = 0.99  # of target length / source length in train, so that a few odd pairs do not decide
@@ -219,13 +218,13 @@ def generate(model: Model, source: Tokens, limits: Tensor, decode: DecodeConfig)
     return greedy(model, source, limits)
 
 
-def generation_limit(task: Task, decode: DecodeConfig, examples: Sequence[Example] = ()) -> GenerationLimit:
-    """Return the limit that `decode` describes; with 'longest', no target of the task or the examples exceeds it."""
+def generation_limit(task: Task, decode: DecodeConfig) -> GenerationLimit:
+    """Return the limit that `decode` describes; with 'longest', no target of the task exceeds it."""
     if decode.max_length:
         return GenerationLimit(constant=decode.max_length)
     if decode.limit == "source":
         return GenerationLimit(length_ratio(task), EXTRA_TOKENS)
-    return GenerationLimit(constant=EXTRA_TOKENS + max(longest_target(task), *(len(e.target) for e in examples), 0))
+    return GenerationLimit(constant=EXTRA_TOKENS + longest_target(task))
 
 
 def length_ratio(task: Task) -> float:

@@ -128,38 +128,24 @@ def evaluate(
 
     The predictions of the task's trivial systems are scored on the same examples.
     """
+    model.eval().to(device)
     task, every = data.task, data.task.examples(split)
     chosen = sample(every, config.max_examples)
     examples = [every[i] for i in chosen]
-    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown)
-    trivial = task.baselines(split) if examples else {}
-    if baselines := {name: task.score([rows[i] for i in chosen], examples) for name, rows in trivial.items()}:
-        evaluation.summary["baselines"] = baselines
-    return evaluation
-
-
-def evaluate_examples(
-    model: Model,
-    data: TaskEncoder,
-    examples: Sequence[Example],
-    decode: DecodeConfig,
-    config: EvalConfig,
-    device: torch.device,
-    shown: Shown | None = None,
-) -> Evaluation:
-    """Evaluate any examples of the task, as `evaluate` does those of a split."""
-    model.eval().to(device)
     if not examples:
         return Evaluation({"n": 0}, [])
     outputs = _outputs(model, data, examples, decode, rows_at_once(config, device), device, shown)
-    text = data.task.text
+    text = task.text
     rows = [
         Prediction(text(e.source), text(e.target), text(o.free), text(o.oracle), round(o.teacher_forced, 6), {**e.tags})
         for e, o in zip(examples, outputs, strict=True)
     ]
-    summary = summarise_outputs(data.task, examples, outputs)
-    facts = {"examples": digest(rows), "limit_hits": sum(output.cut for output in outputs)}
-    return Evaluation(summary | facts, rows)
+    summary = summarise_outputs(task, examples, outputs)
+    summary |= {"examples": digest(rows), "limit_hits": sum(output.cut for output in outputs)}
+    trivial = task.baselines(split).items()
+    if baselines := {name: task.score([rows[i] for i in chosen], examples) for name, rows in trivial}:
+        summary["baselines"] = baselines
+    return Evaluation(summary, rows)
 
 
 def digest(rows: Sequence[Prediction]) -> str:
@@ -180,7 +166,7 @@ def _outputs(
     """Return the outputs of a model for all examples, computed in batches of similar source length."""
     encoded = data.encode(examples).to(device)
     source, target = encoded.source_lengths, encoded.target_lengths
-    limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
+    limits = limits_of(generation_limit(data.task, decode), source - 1)
     memory = MemoryUse.of(model, len(data.target_vocab), decode.hypotheses)
     tokens = data.target_vocab.decode
 

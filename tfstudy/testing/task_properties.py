@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.base import Example, Task, TaskConfig, fingerprint, overlap
+from tfstudy.tasks.base import Task, TaskConfig, check_examples, fingerprint, overlap
 from tfstudy.testing import require
 
 UNKNOWN = "no such split scheme"
@@ -63,38 +63,29 @@ def _refusal(variant: TaskVariant) -> str:
     return ""
 
 
-def each_split_has_one_role_and_examples(variant: TaskVariant) -> None:
-    """No split has two roles, there is a test split, and no split is empty."""
+def each_split_has_one_role(variant: TaskVariant) -> None:
+    """No split has two roles, and there is a test split."""
     task = variant.task
     splits = task.splits()
     require(len(set(splits.all)) == len(splits.all), f"a split has two roles: {', '.join(splits.all)}")
     require(splits.tests, "there is no test split")
-    empty = [name for name in splits.all if not task.examples(name)]
-    require(not empty, f"splits without examples: {', '.join(empty)}")
     others = sorted(set(task.by_length()) - set(splits.held_out))
     require(not others, f"by_length() names a split that is not held out: {', '.join(others)}")
 
 
 def examples_are_tuples_of_tokens(variant: TaskVariant) -> None:
-    """Sources and targets are tuples of words, no source is empty, and examples of a split have the same tags."""
+    """No split is empty, sources and targets are tuples of words, no source is empty, and tags can be recorded."""
     task = variant.task
+    check_examples(variant.cls.__name__, task)
     for name in task.splits().all:
-        examples = task.examples(name)
-        for example in examples:
-            _check_example(name, example)
-        tags = {tuple(e.tags) for e in examples}
-        require(len(tags) == 1, f"examples of '{name}' differ in their tags: {sorted(tags)[:2]}")
+        for example in task.examples(name):
+            require(example.source, f"a source of '{name}' is empty")
+            wrong = [repr(word) for word in (*example.source, *example.target) if not _is_word(word)]
+            require(not wrong, f"tokens of '{name}' must be non-empty strings without spaces, not {', '.join(wrong)}")
 
 
-def _check_example(split: str, example: Example) -> None:
-    tokens = (*example.source, *example.target)
-    require(isinstance(example.source, tuple), f"a source of '{split}' is not a tuple: {example.source!r}")
-    require(isinstance(example.target, tuple), f"a target of '{split}' is not a tuple: {example.target!r}")
-    require(example.source, f"a source of '{split}' is empty")
-    wrong = [repr(token) for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
-    require(not wrong, f"tokens of '{split}' must be non-empty strings without spaces, not {', '.join(wrong)}")
-    bad = {key: value for key, value in example.tags.items() if not isinstance(value, str | int)}
-    require(not bad, f"tags of '{split}' must be strings or integers, not {bad}")
+def _is_word(token: Any) -> bool:
+    return isinstance(token, str) and token.split() == [token]
 
 
 def the_same_config_gives_the_same_examples(variant: TaskVariant) -> None:
@@ -132,7 +123,7 @@ PROPERTIES: dict[str, Callable[[TaskVariant], None]] = {
     check.__name__.replace("_", " "): check
     for check in (
         its_config_is_valid,
-        each_split_has_one_role_and_examples,
+        each_split_has_one_role,
         examples_are_tuples_of_tokens,
         the_same_config_gives_the_same_examples,
         no_held_out_source_is_in_train,
