@@ -6,14 +6,14 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
-import torch
 import yaml
 
 from tests.example_records import put
 from tests.example_study import finish_run, planned
+from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import Batch, estimates
-from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code, perform
+from tfstudy.launchers.job import DISK_FULL, FAILED, REFUSED, Job, perform
 from tfstudy.training.memory import OutOfMemoryError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -27,15 +27,21 @@ def test_a_job_survives_its_text():
     assert (job.study.name, job.name) == ("s", "e/a/s0-1")
 
 
-def test_the_exit_code_follows_from_the_type_of_the_error(monkeypatch):
-    memory = MemoryError(), torch.OutOfMemoryError("CUDA"), RuntimeError("DefaultCPUAllocator: can't allocate memory")
-    assert {exit_code(error) for error in memory} == {OUT_OF_MEMORY}
-    with monkeypatch.context() as patched:
-        patched.setattr("tfstudy.experiment.run.run", Mock(side_effect=OutOfMemoryError("one row")))
-        patched.setattr("tfstudy.launchers.job._redirect_output", lambda _: None)
-        assert perform(planned("0")[0]) == OUT_OF_MEMORY, "it is retried alone, as after any other lack of memory"
-    assert exit_code(OSError(errno.ENOSPC, "No space left on device")) == DISK_FULL
-    assert exit_code(ValueError("the word list is out of memory")) == exit_code(OSError(errno.EACCES, "no")) == FAILED
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (OutOfMemoryError("one row"), FAILED, "error: one row"),  # retried, as after any other lack of memory
+        (UserError("no"), REFUSED, "error: no"),
+        (ValueError("two\nlines"), FAILED, "error: ValueError: two"),
+        (OSError(errno.EACCES, "no"), FAILED, "error: PermissionError: [Errno 13] no"),
+        (OSError(errno.ENOSPC, "full"), DISK_FULL, "error: OSError: [Errno 28] full"),
+    ],
+)
+def test_the_exit_code_says_whether_a_run_is_tried_again_and_the_last_line_why(error, code, line, monkeypatch, capsys):
+    monkeypatch.setattr("tfstudy.experiment.run.run", Mock(side_effect=error))
+    monkeypatch.setattr("tfstudy.launchers.job._redirect_output", lambda _: None)
+    assert perform(planned("0")[0]) == code
+    assert capsys.readouterr().out.splitlines()[-1] == line
 
 
 def finish(job, train_seconds=0.0, evaluate_seconds=0.0, **more):

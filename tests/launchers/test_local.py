@@ -52,10 +52,10 @@ def test_a_killed_run_is_resumed_to_the_same_result(tmp_path):
         os.kill(process, signal.SIGKILL)
 
     killer = seen(tmp_path / "killed", 2, kill)
-    summary = supervise(jobs, Local(["cpu"], 2), events.append)
+    assert supervise(jobs, Local(["cpu"], 2), events.append) == {}
     killer.join()
     assert found == [True, True], "a run has a group of its own, and the session of its launcher"
-    assert len(summary.finished) == 2
+    assert all(job.finished for job in jobs)
     assert [event.reason for event in events if event and event.state == RETRYING] == ["ended by signal 9"]
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
     assert any("resuming after step" in path.read_text() for path in tmp_path.glob("killed/*/*/*/*/train.log"))
@@ -84,8 +84,8 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
 
 def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):
     [job] = planned(tmp_path)
-    summary = supervise([job._replace(path=job.path[:-8] + "0" * 8)], Local(["cpu"], 1))
-    [reason] = summary.failed.values()
+    reasons = supervise([job._replace(path=job.path[:-8] + "0" * 8)], Local(["cpu"], 1))
+    [reason] = reasons.values()
     assert reason.startswith("refused: ")
     assert "data or code changed since the run was planned" in reason
 

@@ -10,7 +10,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers import ray as rays
-from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
+from tfstudy.launchers.job import FAILED, SUCCEEDED, Job
 from tfstudy.launchers.ray import Ray
 
 JOB = Job("results/s/copying-copy/lstm/s0-12345678", {})
@@ -20,14 +20,10 @@ class LostError(Exception):
     """Any of Ray's."""
 
 
-class MemoryGoneError(LostError):
-    """Ray's OutOfMemoryError."""
-
-
 class Cluster(SimpleNamespace):
     """As much of Ray as the executor uses: nodes with CPUs and GPUs, and tasks that end with these results, in turn."""
 
-    exceptions = SimpleNamespace(OutOfMemoryError=MemoryGoneError, RayError=LostError)
+    exceptions = SimpleNamespace(RayError=LostError)
 
     def remote(self, function):
         def options(**needs):
@@ -96,13 +92,12 @@ def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, message):
 
 
 def test_a_job_ends_with_its_code_or_with_what_ray_says(on_ray):
-    executor, _ = on_ray((SUCCEEDED, ""), MemoryGoneError(), LostError("the worker died\nits node was lost"))
+    executor, _ = on_ray((SUCCEEDED, ""), LostError("the worker died\nits node was lost"))
     ends = []
-    for _ in range(3):
+    for _ in range(2):
         executor.start(JOB, False)
         ends += executor.wait(0)
-    reason = "Ray: its node was lost"
-    assert ends == [JobExit(JOB, SUCCEEDED), JobExit(JOB, OUT_OF_MEMORY), JobExit(JOB, FAILED, reason)]
+    assert ends == [JobExit(JOB, SUCCEEDED), JobExit(JOB, FAILED, "Ray: its node was lost")]
 
 
 @pytest.mark.usefixtures("empty_folder")

@@ -13,7 +13,7 @@ from tests.example_jobs import executable
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import slurm
-from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.job import BUSY, FAILED, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.slurm import Work, check_private, parameters
 from tfstudy.runs.store import open_run
 
@@ -89,7 +89,7 @@ def test_a_folder_of_pickles_that_others_can_write_is_refused(tmp_path, mode):
     ("codes", "left", "reason", "attempts"),
     [
         ([FAILED, SUCCEEDED], 0, None, 0),
-        ([FAILED, OUT_OF_MEMORY, SUCCEEDED], 1, "out of memory", 2),
+        ([FAILED, -9, SUCCEEDED], 1, "ended by signal 9", 2),
         ([REFUSED, SUCCEEDED], 1, "refused: see its log", 1),
         ([BUSY, SUCCEEDED], 1, None, 0),  # it runs in another job
     ],

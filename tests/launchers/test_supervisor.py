@@ -10,7 +10,7 @@ import pytest
 from tests.example_study import finish_run
 from tfstudy.errors import UserError
 from tfstudy.launchers import Executor, JobExit, supervisor
-from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.job import BUSY, FAILED, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.runs.store import open_run
 
@@ -54,37 +54,31 @@ def jobs(tmp_path, monkeypatch):
     return [Job(str(tmp_path / name), {}) for name in "abcd"]
 
 
-def names(jobs):
-    return [Path(job.path).name for job in jobs]
-
-
 def test_all_jobs_run_in_order_and_one_that_failed_again_at_the_end_on_an_exclusive_device(jobs):
-    executor = FakeExecutor({"a": [OUT_OF_MEMORY]})
-    summary = supervise(jobs, executor)
+    executor = FakeExecutor({"a": [FAILED]})
+    assert supervise(jobs, executor) == {}
     assert [name for name, *_ in executor.log] == list("abcda")
     assert executor.log[-1] == ("a", True, 0)
-    assert sorted(names(summary.finished)) == list("abcd")
-    assert (executor.stopped, summary.failed) == (True, {})
+    assert executor.stopped
 
 
 def test_a_job_that_fails_twice_is_given_up(jobs):
-    summary = supervise(jobs, FakeExecutor({"b": [FAILED, -11]}))
-    assert names(summary.finished) == list("acd")
-    assert summary.failed == {jobs[1].path: "ended by signal 11"}
+    assert supervise(jobs, FakeExecutor({"b": [FAILED, -11]})) == {jobs[1].path: "ended by signal 11"}
     note = open_run(Path(jobs[1].path)).failure
     assert (note.reason, note.attempts) == ("ended by signal 11", 2)
 
 
-def test_a_refused_run_is_not_retried_and_the_reason_is_the_last_error_in_its_log(jobs):
-    Path(jobs[0].path, "train.log").write_text("error: old\nerror: can't resume \x1b[2J\nstep 3\n")
-    executor = FakeExecutor({"a": [REFUSED], "b": [REFUSED]})
-    reasons = {jobs[0].path: r"refused: can't resume \x1b[2J", jobs[1].path: "refused: see its log"}
-    assert supervise(jobs, executor).failed == reasons
-    assert len(executor.log) == 4
+def test_a_refused_run_is_not_retried_and_the_reason_is_the_last_error_in_the_log(jobs):
+    for number in (0, 2):
+        Path(jobs[number].path, "train.log").write_text("error: old\nerror: can't resume \x1b[2J\nstep 3\n")
+    executor = FakeExecutor({"a": [REFUSED], "b": [REFUSED], "c": [FAILED] * 2})
+    reasons = [r"refused: can't resume \x1b[2J", "refused: see its log", r"can't resume \x1b[2J"]
+    assert list(supervise(jobs, executor).values()) == reasons
+    assert [name for name, *_ in executor.log] == list("abcdc")
 
 
 def test_a_process_that_succeeds_without_a_result_has_failed(jobs):
-    failed = supervise(jobs, FakeExecutor({}, results=False)).failed
+    failed = supervise(jobs, FakeExecutor({}, results=False))
     assert list(failed.values()) == ["the process ended without a result"] * 4
 
 
@@ -92,8 +86,7 @@ def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, m
     for error, fact in ((OSError(28, "No space left on device"), "No space left"), (UserError("it is a link"), "link")):
         monkeypatch.setattr(supervisor, "write_failure", Mock(side_effect=error))
         events = []
-        summary = supervise(jobs, FakeExecutor({"a": [FAILED, FAILED]}), events.append)
-        assert set(names(summary.finished)) == set("bcd")
+        assert [*supervise(jobs, FakeExecutor({"a": [FAILED, FAILED]}), events.append)] == [jobs[0].path]
         assert any(event and fact in event.reason for event in events)
 
 
@@ -104,5 +97,6 @@ def test_a_run_of_another_process_is_waited_for_and_runs_here_if_that_died(jobs,
         if not dies:
             fcntl.flock(lock, fcntl.LOCK_EX)
             threading.Timer(0.3, finish_run, [Path(jobs[0].path)]).start()
-        assert sorted(names(supervise(jobs, executor).finished)) == list("abcd")
+        assert supervise(jobs, executor) == {}
+        assert all(job.finished for job in jobs)
     assert [name for name, *_ in executor.log].count("a") == (4 if dies else 1), "busy is no failure"

@@ -80,10 +80,10 @@ def run_batch(batch: Batch, executor: Executor) -> int:
     if pending:
         folder = pending[0].study
         print(f"to watch: {command('status', folder.name, *results_words(folder.parent))}", flush=True)
-    summary = supervise(pending, executor, BatchProgress(batch, lambda: executor.max_parallel))
-    for path, reason in summary.failed.items():
+    failures = supervise(pending, executor, BatchProgress(batch, lambda: executor.max_parallel))
+    for path, reason in failures.items():
         print(printable(f"failed: {path}: {reason}"), file=sys.stderr)
-    return 1 if summary.failed else 0
+    return 1 if failures else 0
 
 
 def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, online: bool = False) -> int:

@@ -12,7 +12,6 @@ from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.batch import Batch, jobs_of, running
 from tfstudy.report.render import Cells, Listing
 from tfstudy.tuning.search import (
-    IncompleteSearchError,
     Search,
     SearchRequest,
     TrialScore,
@@ -52,12 +51,11 @@ def tune_architectures(
     archs: dict[str, list[str]] = {}  # those with the same settings
     for arch, space in search.spaces.items():
         archs.setdefault("\n".join(f"  {key}={kind}" for key, kind in space.items()), []).append(arch)
-    try:
-        with without_progress(quiet):
-            for keys, names in archs.items():
-                print(f"searched for {', '.join(names)}:\n{keys}", flush=True)
-            scores = run_search(search, root, study, run_trials)
-    except IncompleteSearchError:
+    with without_progress(quiet):
+        for keys, names in archs.items():
+            print(f"searched for {', '.join(names)}:\n{keys}", flush=True)
+        scores = run_search(search, root, study, run_trials)
+    if not scores:
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
     return show_trials(search, scores, out or root / study / "preset.yaml")

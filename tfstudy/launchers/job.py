@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.runs.store import is_finished
 
-SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY, INTERRUPTED = 0, 1, 2, 71, 74, 75, 130  # exit codes
-ERROR = "error: "  # how the line of a log begins that says why the run was refused
-CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+SUCCEEDED, FAILED, REFUSED, DISK_FULL, BUSY, INTERRUPTED = 0, 1, 2, 74, 75, 130  # exit codes
+ERROR = "error: "  # how the line of a log begins that says why the run failed or was refused
 
 
 class Job(NamedTuple):
@@ -69,7 +68,7 @@ def perform(job: Job) -> int:
         from tfstudy.training.memory import OutOfMemoryError
 
         print(f"{ERROR}{error}", flush=True)
-        return OUT_OF_MEMORY if isinstance(error, OutOfMemoryError) else REFUSED
+        return FAILED if isinstance(error, OutOfMemoryError) else REFUSED  # retried, alone on its device
     except KeyboardInterrupt:  # or SIGTERM while it trains
         print("interrupted; the command of the grid resumes it", flush=True)
         return INTERRUPTED
@@ -77,7 +76,9 @@ def perform(job: Job) -> int:
         with contextlib.suppress(OSError):  # the disk of the log may be full
             traceback.print_exc()
             sys.stderr.flush()
-        return exit_code(error)
+            print(ERROR + traceback.format_exception_only(error)[0].partition("\n")[0], flush=True)
+        disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return DISK_FULL if disk_full else FAILED
     return SUCCEEDED
 
 
@@ -88,17 +89,3 @@ def _redirect_output(path: Path) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
-
-
-def exit_code(error: Exception) -> int:
-    """Return the exit code for an error that ended a run."""
-    import torch
-
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return OUT_OF_MEMORY
-    if isinstance(error, torch.AcceleratorError):  # raised by the CUDA driver, such as for a kernel launch
-        return OUT_OF_MEMORY if getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY else FAILED
-    if isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error):  # torch has no type for it
-        return OUT_OF_MEMORY
-    disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return DISK_FULL if disk_full else FAILED

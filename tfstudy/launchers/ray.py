@@ -13,7 +13,7 @@ from typing import Any
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.api import ACCELERATORS
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
-from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, Job
+from tfstudy.launchers.job import FAILED, Job
 from tfstudy.launchers.local import AUTO, runs_per_device
 from tfstudy.launchers.processes import GRACE_SECONDS, execute
 
@@ -97,8 +97,6 @@ class Ray(Executor):
         job, errors = self._jobs.pop(reference), self._library.exceptions
         try:
             return JobExit(job, *self._library.get(reference))
-        except errors.OutOfMemoryError:
-            return JobExit(job, OUT_OF_MEMORY)
         except errors.RayError as error:
             return JobExit(job, FAILED, f"Ray: {str(error).strip().splitlines()[-1]}")
 

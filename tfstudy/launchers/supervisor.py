@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tfstudy.errors import UserError, quoted
 from tfstudy.launchers import Executor, JobExit
-from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, INTERRUPTED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, INTERRUPTED, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import FAILED, FINISHED, RUNNING
 from tfstudy.runs.store import last_lines, write_failure
@@ -17,7 +17,6 @@ ATTEMPTS = 2
 POLL_SECONDS = 2.0  # between two checks of runs that another process executes
 RETRYING, ELSEWHERE = "retrying", "running elsewhere"  # states of a job besides those of its run
 REASONS = {
-    OUT_OF_MEMORY: "out of memory",
     DISK_FULL: "no space left on the disk",
     INTERRUPTED: "interrupted",
     SUCCEEDED: "the process ended without a result",
@@ -33,25 +32,18 @@ class Event(NamedTuple):
     reason: str = ""
 
 
-class Summary(NamedTuple):
-    """The outcome of all jobs."""
-
-    finished: list[Job]
-    failed: dict[str, str]  # path of the run to the reason
-
-
 Watch = Callable[[Event], None]
 
 
-def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: None) -> Summary:
-    """Run all jobs in order. A failed job is retried once, with no other run on its device, after all others.
+def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: None) -> dict[str, str]:
+    """Run all jobs in order, and return why runs failed, by their paths.
 
-    If another process holds a run's lock, wait for it. `watch` is called with each change of state. The
-    executor is always stopped on exit.
+    A failed job is retried once, with no other run on its device, after all others. If another process holds a run's
+    lock, wait for it. `watch` is called with each change of state. The executor is always stopped on exit.
     """
     pending, retries, elsewhere = [*jobs], list[Job](), list[Job]()
     running: dict[str, float] = {}  # by path: the start time
-    attempts, summary, polled = Counter[str](), Summary([], {}), 0.0
+    attempts, failures, polled = Counter[str](), dict[str, str](), 0.0
 
     def start(job: Job, exclusive: bool) -> None:
         attempts[job.path] += 1
@@ -59,14 +51,10 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
         watch(Event(job, RUNNING))
         executor.start(job, exclusive)
 
-    def finish(job: Job, seconds: float = 0.0) -> None:
-        summary.finished.append(job)
-        watch(Event(job, FINISHED, seconds))
-
     def end(job: Job, code: int, reason: str) -> None:
         seconds = time.monotonic() - running.pop(job.path)
         if job.finished and code not in (BUSY, REFUSED):  # a result is whole, however its process ended
-            finish(job, seconds)
+            watch(Event(job, FINISHED, seconds))
         elif code == BUSY:
             attempts[job.path] -= 1
             elsewhere.append(job)
@@ -75,7 +63,7 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
             retries.append(job)
             watch(Event(job, RETRYING, seconds, reason))
         else:
-            summary.failed[job.path] = reason
+            failures[job.path] = reason
             try:
                 write_failure(Path(job.path), reason, attempts[job.path])
             except (OSError, UserError) as error:  # a full disk, or a link: the other jobs continue
@@ -95,17 +83,17 @@ def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: 
                 for job in looked_at:
                     if job.finished or not is_locked(Path(job.path)):
                         elsewhere.remove(job)
-                        finish(job) if job.finished else pending.append(job)
+                        watch(Event(job, FINISHED)) if job.finished else pending.append(job)
     finally:
         executor.stop()
-    return summary
+    return failures
 
 
 def reason_of(job_exit: JobExit) -> str:
-    """Return why a process failed, in words; of a run that was refused it is the last error in its log."""
-    code, reason = job_exit.code, job_exit.reason
-    if code == REFUSED and not reason:
-        lines = last_lines(Path(job_exit.job.path))
-        errors = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
-        return f"refused: {quoted(errors[-1], limit=300, marks='') if errors else 'see its log'}"
-    return reason or REASONS.get(code) or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")
+    """Return why a process failed, in words; if nothing else says it, it is the last error in the run's log."""
+    code, known = job_exit.code, job_exit.reason or REASONS.get(job_exit.code)
+    if known or code < 0:
+        return known or f"ended by signal {-code}"
+    errors = [line.removeprefix(ERROR) for line in last_lines(Path(job_exit.job.path)) if line.startswith(ERROR)]
+    why = quoted(errors[-1], limit=300, marks="") if errors else "see its log"
+    return f"refused: {why}" if code == REFUSED else why

@@ -85,10 +85,6 @@ class TrialScore(NamedTuple):
         return self.loss, self.path.name
 
 
-class IncompleteSearchError(Exception):
-    """Some trials failed, so the architectures did not have the same budget."""
-
-
 def plan_search(request: SearchRequest) -> Search:
     """Return the validated search; `UserError` with all errors of the request."""
     if not 1 <= request.trials <= MAX_TRIALS:
@@ -121,17 +117,17 @@ def plan_search(request: SearchRequest) -> Search:
 def run_search(
     search: Search, root: Path, study: str, execute: Callable[[Sequence[PlannedRun]], bool]
 ) -> list[TrialScore]:
-    """Run every trial and return the scores. `execute` runs trials and returns whether all of them finished.
+    """Run every trial and return the scores: none if a trial failed, for the budgets would not be the same.
 
-    Scores are read from the records of finished trials, so a repeated search resumes. `IncompleteSearchError` if a
-    trial failed.
+    `execute` runs trials and returns whether all of them finished. Scores are read from the records of finished trials,
+    so a repeated search resumes.
     """
     request = search.request
     by_arch = _for_each(request.archs, lambda arch: [make_trial(search, arch, i) for i in range(request.trials)])
     trials = [trial for turn in zip(*by_arch.values(), strict=True) for trial in turn]
     planned = plan([GridRun(trial.config, request.preset) for trial in trials], root, study)
     if not execute(list({run.path: run for run in planned}.values())):
-        raise IncompleteSearchError
+        return []
     return [score(trial, run.path) for trial, run in zip(trials, planned, strict=True)]
 
 
