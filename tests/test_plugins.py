@@ -4,11 +4,9 @@ import shutil
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import set_environments
 from tests.example_task import ARCHITECTURE, LETTERS, install, write
 from tfstudy import plugins, tasks
 from tfstudy.config.presets import preset, presets, starting_point
@@ -212,19 +210,6 @@ def test_a_run_records_the_digest_of_its_plugin_and_without_it_is_unknown_and_no
         assert tfstudy(*words, "--plugin", mine) == 0
         out = capsys.readouterr().out
         assert ("plug-in is missing" in out, "plug-in task mine" in out) == (False, False)
-
-
-def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsys):
-    write(tmp_path, "payload", "open('ran', 'w')")
-    entry = msgspec.to_builtins(open_run(run).environments[0])
-    entry["arguments"] = ["--plugin", str(tmp_path / "payload.py"), *RUN]
-    entry["syntax_trees"] |= {f"plug-in task {name}": "0" * 16 for name in ("payload", str(tmp_path / "payload.py"))}
-    config = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(config.replace("task: mine", f"task: {tmp_path / 'payload.py'}"))
-    set_environments(run, entry)
-    for words in (["result", run, "--changes"], ["predict", run, "a"], ["grid", "--resume", "runs", "--dry-run"]):
-        assert tfstudy(*words) in (0, 2)
-    assert not Path("ran").exists()
 
 
 def test_a_job_has_its_own_plugins_and_not_those_that_its_process_inherits(mine, monkeypatch):

@@ -98,13 +98,6 @@ def test_each_pass_has_the_examples_that_are_drawn_for_it_wherever_an_epoch_or_a
     assert resumed.trained == module.trained[6:]
 
 
-@pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")
-def test_a_task_without_validation_trains(task, tmp_path):
-    module, data = Watcher(), TaskData(type(task)(task.Config(split="alone")), EIGHT)
-    trainer(tmp_path, max_epochs=1).fit(module, data)
-    assert (len(module.trained), module.validated) == (len(data.batches), [])
-
-
 def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
     data = TaskData(task, EIGHT)
     model = build("lstm", dropout=0.0, vocabs=(len(data.source_vocab), len(data.target_vocab)))

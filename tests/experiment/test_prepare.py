@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import tfstudy
+from tests.commands import tfstudy as command
 from tests.example_task import ARCHITECTURE, added
 from tfstudy import models, tasks
 from tfstudy.config.resolve import overrides, resolve
@@ -72,7 +73,7 @@ def test_a_run_that_copies_can_be_loaded_from_a_checkpoint_and_from_safetensors(
     settings = {"model.copy_output": True, "model.dim": 16, "model.hidden": 16, "eval.max_examples": 4}
     outcome = tfstudy.run("reverse", arch="lstm", smoke=True, options=RunOptions(accelerator="cpu"), **settings)
     run = tfstudy.load(outcome.path)
-    run.save_weights()
+    assert command("export", outcome.path) == 0
     run.weights.unlink()
     shared = tfstudy.load(outcome.path)
     assert (run.weights.suffix, shared.weights.name) == (".ckpt", "weights.safetensors")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_task import ARCHITECTURE, LETTERS, TASK, added, write
-from tfstudy import models, tasks
+from tests.example_task import ARCHITECTURE, LETTERS, write
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8")
 RUN = ("run", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
@@ -102,19 +101,3 @@ def test_a_score_of_its_own_is_the_main_metric_and_exact_match_stands_beside_it(
         [row] = json.loads(capsys.readouterr().out)["rows"]
         assert row["metric"] == metric
         assert row["mean"] is not None
-
-
-def test_a_new_task_and_a_new_architecture_are_one_file_each(tmp_path, capsys):
-    def said(*words) -> str:
-        assert tfstudy(*words) == 0
-        return capsys.readouterr().out
-
-    with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
-        assert "Words to the same words in reverse" in said("list", "tasks")
-        assert "train on 2 to 4 words, test on 5" in said("list", "tasks", "reverse")
-        assert "The mean of the source, and the last token." in said("list", "architectures")
-        assert "depth: 2" in said("config", "scan", "--arch", "bag", "--set", "model.depth=2")
-        assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2
-        assert "it belongs to the architecture bag" in capsys.readouterr().err
-        assert "reverse short, bag" in said("run", "reverse", "--arch", "bag", "--smoke", "--accelerator", "cpu")
-        assert "reverse-short/bag" in said("list", "runs", "--results", "results-smoke")

@@ -147,6 +147,7 @@ def deep_slices(run: Path) -> None:
 
 BOMB = ['{"source":"a","target":"a","prediction":"a"}'] * 99_999
 MODULES = dict.fromkeys(["payload", "..x", "", "tasks.../payload", "os." * 5000], "0" * 16)
+PLUGIN = {"arguments": ["--plugin", "payload.py"], "syntax_trees": {"plug-in task payload.py": "0" * 16}}
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "a lock that is a link": link(".lock"),
     "predictions in a linked folder": link("predictions", "folder"),
@@ -161,6 +162,8 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "a pipe as its preset": lambda run: (os.mkfifo("results/pipe"), edit_result(run, preset="results/pipe:x")),
     "a long name as its preset": lambda run: edit_result(run, preset=f"{'x' * 300}:x"),
     "modules of others": lambda run: set_environments(run, {"syntax_trees": MODULES}),
+    "a plug-in": lambda run: set_environments(run, PLUGIN),
+    "a task that is a file": lambda run: put(run, "config.yaml", "task: payload.py\narch: lstm\n"),
 }
 
 

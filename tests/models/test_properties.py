@@ -9,7 +9,6 @@ import torch
 from tests.conftest import VARIANTS, perturbed
 from tfstudy import models
 from tfstudy.instruments.hooks import logits_of
-from tfstudy.models.base import select_rows
 from tfstudy.models.config import Positions
 from tfstudy.models.tokens import Tokens
 from tfstudy.models.transformer import Transformer
@@ -67,11 +66,6 @@ def test_outputs_in_bfloat16_are_close_to_those_in_float32(build, name, source, 
     found.float().logsumexp(-1).sum().backward()
     assert (found.float() - expected).abs().mean() < 0.05 * expected.std()
     assert all(one.grad.isfinite().all() for one in model.parameters() if one.grad is not None)
-
-
-def test_select_rows_refuses_what_is_no_tensor():
-    with pytest.raises(TypeError, match="list"):
-        select_rows((torch.zeros(2), [1]), torch.tensor([0]))
 
 
 def test_several_rectangles_are_neither_continued_nor_encoded_by_a_padded_model(build, source, tokens):

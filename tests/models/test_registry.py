@@ -1,13 +1,11 @@
 """What is declared is read without an import, and wrong architectures and configs are refused."""
 
 import math
-import sys
 
 import pytest
 from jaxtyping import TypeCheckError
 from pydantic import ValidationError
 
-from tfstudy import models
 from tfstudy.errors import UserError
 from tfstudy.models.cnn import CNN
 from tfstudy.models.lstm import LSTM
@@ -22,16 +20,6 @@ def test_a_subclass_of_an_architecture_is_refused():
 def test_shapes_are_checked_while_tests_of_properties_run(build, source, shapes):
     with pytest.raises(TypeCheckError):
         build("mingru").encode_padded(source, source[:2] > 0)
-
-
-@pytest.mark.parametrize("name", models.names())
-def test_what_is_declared_is_read_without_importing_the_architecture(name, monkeypatch):
-    cls = models.find(name)
-    monkeypatch.delitem(sys.modules, f"tfstudy.models.{name}")
-    assert models.declared(name, "widths", ()) == cls.widths
-    assert models.declared(name, "version", 1) == cls.version
-    assert models.declared(name, "missing", 7) == 7
-    assert f"tfstudy.models.{name}" not in sys.modules
 
 
 def test_shared_embeddings_need_one_vocabulary():

@@ -72,16 +72,6 @@ def test_generation_with_and_without_a_cache_gives_the_same_tokens(arch):
     assert [len(tokens) for tokens in cached] == [7, 7, 7]
 
 
-@pytest.mark.parametrize("variant", ["explicit", "checkpointing"])
-def test_a_step_has_the_same_gradient_in_every_variant(variant):
-    gradients = []
-    for name in ("default", variant):
-        one = step("transformer", name, "training")
-        one()
-        gradients.append([parameter.grad for parameter in one.model.parameters()])
-    torch.testing.assert_close(*gradients)
-
-
 def test_what_is_asked_for_becomes_the_configs_of_models():
     words = ["batch=2,4,2", "width=256", "length=8"]
     request = parse_request("lstm, transformer", words, "training", "bf16,default,checkpointing", ["model.heads=8"], 3)

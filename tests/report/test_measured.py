@@ -7,7 +7,7 @@ from tests.example_records import write
 from tests.example_tables import text_of
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.instruments.attention import Map, Maps
-from tfstudy.report.measured import attention_listing, by_condition, listing, means, rank_note, saved_measurements
+from tfstudy.report.measured import by_condition, listing, means, rank_note, saved_measurements
 from tfstudy.report.page import write_report
 from tfstudy.report.plots.instruments import attention
 from tfstudy.report.plots.instruments import measurement as plot
@@ -98,15 +98,6 @@ def maps_of(layers=2, heads=2, word="t"):
     weights = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], *[[[1 / 3] * 3] * 2] * (heads - 1)]
     maps = [Map(at, n, own) for at in range(1, layers + 1) for n, own in enumerate(weights, 1)]
     return Maps("cross", source, output, maps)
-
-
-def test_a_table_of_attention_has_the_largest_mean_weight_over_heads_of_each_token_in_each_layer():
-    lines = text_of(attention_listing(maps_of())).splitlines()[1:]
-    assert [line.split() for line in lines] == [
-        ["output", "layer", "1", "layer", "2"],
-        ["1", "ot0", "0.67", "1", "st0", "0.67", "1", "st0"],
-        ["2", "ot1", "0.67", "2", "st1", "0.67", "2", "st1"],
-    ]
 
 
 def test_a_figure_of_attention_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():

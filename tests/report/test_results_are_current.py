@@ -12,7 +12,6 @@ from tfstudy.analysis.claim_files import read_claims
 
 RESULTS = ROOT / "results"
 UPDATE = runpy.run_path(str(RESULTS / "update.py"))
-PAGES = [*RESULTS.glob("*.md"), *(page for study in STUDIES for page in sorted(study.rglob("*.md")))]
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +46,6 @@ def test_every_committed_study_is_read():
     assert {*UPDATE["TABLES"], UPDATE["PERFORMANCE"], "ci", "tuning", "first"} == {study.name for study in STUDIES}
 
 
-def test_links_of_committed_pages_have_targets_and_every_claim_has_a_row():
-    missing = [
-        f"{page}: {link}"
-        for page in PAGES
-        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
-        if not link.startswith("http") and not (page.parent / link).exists()
-    ]
-    assert missing == []
+def test_every_claim_has_a_row():
     page = (RESULTS / "claims.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| ([LP]\d+) \|", page, re.MULTILINE) == list(read_claims())

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.committed import STUDIES
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.identity import Identity, environment, identify, settings_of
+from tfstudy.runs.identity import Identity, environment, identify
 from tfstudy.runs.store import open_run, read_bytes, read_config, read_result
 
 TREES = {"task": "scan", "arch": "cnn"}, {"task": "copying", "arch": "lstm"}
@@ -31,14 +29,6 @@ def test_every_section_of_the_config_the_data_and_raised_versions_are_part_of_th
     found += [identity(data="other"), *(identity(**{name: 2}) for name in VERSIONS)]
     assert len({one.hash for one in found}) == len(found)
     assert len({one.experiment for one in found}) == len(found) - 1, "only a seed makes no other experiment"
-
-
-@pytest.mark.parametrize(
-    "assignment", ["train.steps=3000", "train.gradient_clip_norm=1", "model.dim=128", "seed=0", "data.root=here"]
-)
-def test_a_default_and_the_location_of_the_data_change_nothing(assignment):
-    assert settings_of(config(assignment)) == settings_of(config()) == {"task": "scan", "arch": "lstm"}
-    assert identity(assignment).hash == identity().hash
 
 
 def test_the_hash_is_a_fixed_function_of_settings_data_and_versions_however_they_are_written():

@@ -20,9 +20,7 @@ from tfstudy.training.callbacks import Checkpoints, TrainingProgress
 from tfstudy.training.checkpoints import (
     STATE_KEY,
     load_checkpoint,
-    metrics_digest,
     resumable_checkpoint,
-    rewind_metrics,
     save_checkpoint,
 )
 from tfstudy.training.module import Seq2Seq
@@ -107,20 +105,6 @@ def test_training_continues_from_the_newest_checkpoint_that_is_sound(tmp_path, d
     assert continued(tmp_path) == (step, lines)
     assert all((tmp_path / f"{name}.ckpt.damaged").exists() for name in damaged)
     assert continued(tmp_path) == (step, []), "also in a later attempt"
-
-
-def test_rows_after_the_checkpoint_are_dropped(tmp_path):
-    path, checkpoint = tmp_path / "metrics.csv", {"global_step": 5, "callbacks": {STATE_KEY: {"run": RUN}}}
-    path.write_text("step,metric,value\n5,train_loss,1.0\n")
-    kept, state = path.read_text(), checkpoint["callbacks"][STATE_KEY]
-    state["metrics"] = metrics_digest(path)
-    path.write_text(f"{kept}10,train_loss,0.5\n15,grad")
-    rewind_metrics(path, checkpoint)
-    assert path.read_text() == kept
-    rewind_metrics(path, None)
-    assert not path.exists()
-    state["metrics"] = metrics_digest(path)
-    rewind_metrics(path, checkpoint)
 
 
 def test_a_compressed_checkpoint_is_not_unpacked(tmp_path, monkeypatch):
