@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,3 +19,14 @@ def tfstudy(*words: str | Path) -> int:
     finally:
         os.environ[VARIABLE] = before
     return int(end.value.code or 0)
+
+
+def refused(capsys: Any, *words: str | Path) -> str:
+    """The one line by which a command refuses its input: it prints nothing else and changes no file of this folder."""
+    capsys.readouterr()
+    before = sorted(Path().rglob("*"))
+    assert tfstudy(*words) == 2, words
+    out, error = capsys.readouterr()
+    assert sorted(Path().rglob("*")) == before
+    assert (out, error[:7], error.count("\n")) == ("", "error: ", 1), error
+    return error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import tfstudy
+from tests.commands import refused, tfstudy
 from tests.example_jobs import executable
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import RunOptions
@@ -34,10 +34,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
     ],
 )
 def test_an_invalid_request_is_one_line_with_exit_code_2(words, message, capsys, tmp_path):
-    assert tfstudy(*words) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
-    assert not list(tmp_path.iterdir())
+    assert message in refused(capsys, *words)
 
 
 def test_submitit_and_slurm_must_be_there(monkeypatch, capsys):

@@ -43,17 +43,18 @@ def tune_architectures(
     search = plan_search(request)
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
 
+    archs: dict[str, list[str]] = {}  # those with the same settings
+    for arch, space in search.spaces.items():
+        archs.setdefault("\n".join(f"  {key}={kind}" for key, kind in space.items()), []).append(arch)
+
     def run_trials(planned: Sequence[PlannedRun]) -> bool:
+        for keys, names in archs.items():
+            print(f"searched for {', '.join(names)}:\n{keys}", flush=True)
         with running(settings) as executor:
             jobs = jobs_of(planned, settings.options, executor.threads)
             return not run_batch(Batch(jobs, {}), executor)
 
-    archs: dict[str, list[str]] = {}  # those with the same settings
-    for arch, space in search.spaces.items():
-        archs.setdefault("\n".join(f"  {key}={kind}" for key, kind in space.items()), []).append(arch)
     with without_progress(quiet):
-        for keys, names in archs.items():
-            print(f"searched for {', '.join(names)}:\n{keys}", flush=True)
         scores = run_search(search, root, study, run_trials)
     if not scores:
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
