@@ -58,9 +58,8 @@ def grid(
     if resume:
         if any([name, tier, study, *axes.values(), *(set_ or [])]) or launcher != "local":
             raise UserError("--resume takes the runs of a study as they are, here; leave out what describes a grid")
-        from tfstudy.runs.find import check_results_folder, find_study
+        from tfstudy.runs.find import find_study
 
-        check_results_folder(results)
         folder = find_study(results, resume)
     else:
         from tfstudy.grids.spec import load_grid

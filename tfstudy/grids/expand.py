@@ -14,7 +14,7 @@ from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.spec import check_size, parse_seeds, validated
-from tfstudy.runs.identity import Identity, identify
+from tfstudy.runs.identity import identify
 from tfstudy.runs.store import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
 
@@ -86,7 +86,6 @@ class PlannedRun(NamedTuple):
     config: RunConfig
     preset: str
     path: Path
-    identity: Identity
     parameters: int
 
 
@@ -117,7 +116,7 @@ def plan(
             errors.setdefault(str(error), key)
             continue
         identity = identify(config, data[key][1], declared_versions(config.task, config.arch))
-        planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity, parameters))
+        planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), parameters))
     if errors:
         raise UserError("\n".join(errors))
     return planned
