@@ -88,8 +88,8 @@ class GeneratedConfig(TaskConfig):
 
 
 class Generated(Task):
-    """A task that draws examples by length. No source occurs in two splits; with `repeat_sources` one may occur several
-    times in train, otherwise never twice in one split.
+    """A task that draws examples by length. No held-out source occurs in train, nor in two splits, unless one is of
+    `extra_tests`; with `repeat_sources` a source may occur several times in train, otherwise never twice in one split.
 
     A hash of the source assigns 10 % of the sources of the train lengths to validation and 10 % to testing. So short
     lengths, which have few sources, are held out as well, and drawing more examples never moves one between splits.

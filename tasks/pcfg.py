@@ -99,7 +99,8 @@ def apply(function: str, *arguments: Expression) -> Expression:
 @cache
 def function_weights(first: int, last: int) -> tuple[float, ...]:
     """Return the relative frequencies of expressions with `first` to `last` functions."""
-    return tuple(exp(-((log(n) - LOG_MEAN) ** 2) / (2 * LOG_SD**2)) / n for n in range(first, last + 1))
+    counts = (max(1, n) for n in range(first, last + 1))  # a range may start at 0, which is drawn and then not taken
+    return tuple(exp(-((log(n) - LOG_MEAN) ** 2) / (2 * LOG_SD**2)) / n for n in counts)
 
 
 class Pcfg(Generated):
@@ -116,7 +117,8 @@ class Pcfg(Generated):
         split: str = "random"
         train_length: Lengths = "1-8"
         test_length: Lengths = Field(
-            "9-35", description="more functions: a test split for each range (productivity), else also trained on"
+            "9-35",
+            description="more functions: a test split for each range (productivity), else trained on, with all between",
         )
         train_examples: int = Field(82000, ge=1, le=10**8)
         symbols: int = Field(520, ge=2, le=520, description="number of symbols that strings consist of")
@@ -128,9 +130,10 @@ class Pcfg(Generated):
 
     @property
     def train_span(self) -> Span:
-        """The train lengths: those of `data.train_length` for productivity, else those of both settings."""
+        """The train lengths: those of `data.train_length` for productivity, else all from the shortest on."""
         spans = [super().train_span, *super().test_spans]
-        return spans[0] if self.config.split == "productivity" else Span(spans[0].first, max(s.last for s in spans))
+        every = Span(min(span.first for span in spans), max(span.last for span in spans))
+        return spans[0] if self.config.split == "productivity" else every
 
     @property
     def test_spans(self) -> list[Span]:

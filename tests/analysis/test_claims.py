@@ -17,6 +17,7 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import listing
+from tfstudy.report.markup import MINUS
 from tfstudy.runs.schema import Chart, Measurement
 from tfstudy.runs.store import save_measurement
 
@@ -205,6 +206,10 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     assert (found.verdict, found.statements[0].mean) == ("supported", pytest.approx(0.904)), "of the largest row"
     part = {"of": rows | {"rows.metric": "bleu"}, "is": 90, "within": 1}
     assert judged(tmp_path, part, metric="head_roles").statements[0].mean == pytest.approx(90.4), "in percent"
+    measured(tmp_path, *[(-score, score) for score in (0.3, 0.31, 0.29, 0.3, 0.3)])
+    found = judged(tmp_path, {"of": rows | {"rows.head": 1}, "above": 0}, metric="head_roles")
+    assert f"the LSTM has {MINUS}0.300 [{MINUS}0.309, {MINUS}0.291], claimed above 0: refuted" in found.evidence
+    measured(tmp_path, (0.1, 0.91), (0.12, 0.9), (0.09, 0.92), (0.1, 0.9), (0.11, 0.89))
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     found = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
     said = "on scan length, head_roles: the LSTM (head=2) is 0.800 [0.774, 0.826] above the LSTM (head=1), claimed"

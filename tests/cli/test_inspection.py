@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import refused, tfstudy
+from tests.example_records import edit_result
 from tfstudy import load
 from tfstudy.runs.store import open_run, read_predictions, saved_instruments
 
@@ -200,6 +201,15 @@ def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_mea
     for words in (["--save", *FEW], ["--set", "examples=5"], ["--set", "split=test", *FEW]):
         assert tfstudy("measure", run, "entropy", *words) == 2
         assert "no weights" in capsys.readouterr().err
+
+
+def test_without_a_validation_split_the_saved_measurement_is_that_of_the_test_set(run, capsys):
+    assert tfstudy("measure", run, "entropy", "--set", "split=test", *FEW, "--save") == 0
+    reads = open_run(run).test_reads
+    edit_result(run, splits={"test": json.loads((run / "result.json").read_text())["splits"]["test"]})
+    assert tfstudy("measure", run, "entropy", *FEW) == 0
+    assert "measured before: 1 of 1" in capsys.readouterr().err
+    assert open_run(run).test_reads == reads
 
 
 def test_measurements_are_one_json_document_and_reading_a_test_set_is_counted(run, capsys):

@@ -12,8 +12,9 @@ from tfstudy.data.encoding import EOS, PAD
 from tfstudy.data.module import TaskData
 from tfstudy.evaluation import evaluate as evaluation
 from tfstudy.evaluation.decoding import EXTRA_TOKENS
-from tfstudy.evaluation.evaluate import MemoryUse, evaluate, in_batches, sample
+from tfstudy.evaluation.evaluate import MemoryUse, Output, evaluate, in_batches, sample, summarise_outputs
 from tfstudy.models.base import PaddedModel
+from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.memory import OutOfMemoryError
 from tfstudy.training.module import Seq2Seq
@@ -131,6 +132,12 @@ def test_neither_the_batch_size_nor_the_budget_of_memory_changes_anything(arch, 
     for other in (seven, small):
         assert [(row.source, row.prediction, row.oracle_length) for row in other.rows] == outputs
         assert shares(other.summary) == pytest.approx(shares(one.summary), abs=1e-6)
+
+
+def test_values_of_a_tag_that_are_written_alike_are_one_slice(data):
+    examples = [Example(("a",), ("a",), {"k": value}) for value in (1, "1", 10, 2, "b")]
+    found = summarise_outputs(data.task, examples, [Output(("a",), ("a",), 1.0)] * 5)["slices"]["k"]
+    assert {name: part["n"] for name, part in found.items()} == {"2": 1, "10": 1, "1": 2, "b": 1}
 
 
 def test_slices_add_up_to_the_whole(data):

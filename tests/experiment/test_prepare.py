@@ -27,6 +27,7 @@ SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
         ("arithmetic", "model.digit_positions=30", ["model.digit_positions", "data.format=reversed"]),
         ("arithmetic", "model.digit_positions=10 data.format=reversed", ["at least 11", "longest source", "10"]),
         ("scan", "model.copy_output=true", ["model.copy_output", "share", "scan"]),
+        ("chomsky", "data.split=stack_manipulation data.train_examples=2000 train.target_eos=false", ["empty targets"]),
         ("scan", "eval.checkpoint=best data.validation_fraction=0", ["eval.checkpoint", "validation split"]),
     ],
 )

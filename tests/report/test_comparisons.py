@@ -40,6 +40,11 @@ def test_comparisons_say_what_is_higher_what_is_not_tested_and_how_many_seeds_an
     assert re.fullmatch(r"about \d+ more seeds?", first["needed to decide"])
     _, first = said(write(tmp_path / "equal", *equal, *(rival(seed, 0.5) for seed in range(4))))
     assert first["needed to decide"] == "no difference to find"
+    tiny = [make(seed, share + seed * 1e-6) for make, share in ((result, 0.5), (rival, 0.5002)) for seed in range(4)]
+    for one in tiny:
+        one["splits"]["test"]["n"] = 10**6
+    _, first = said(write(tmp_path / "tiny", *tiny))
+    assert (first["q"], first["difference"], first["needed to decide"]) == ("<.001", "+0.0", "no difference to find")
 
 
 def test_contrasts_named_before_the_runs_are_a_family_of_their_own_and_later_ones_are_not_recorded(tmp_path):

@@ -53,6 +53,14 @@ def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds_and_a_table_has_
     assert len(lines) == 2 * 2 * 2
 
 
+def test_runs_on_different_corpora_are_never_averaged(tmp_path):
+    made = [one | {"corpus": name} for name in ("en-de", "en-ja") for one in runs("cnn", 0.5, 0.5, experiment=name)]
+    assert [one.label for one in measured(write(tmp_path, *made))] == [
+        "scan length en-de: cnn",
+        "scan length en-ja: cnn",
+    ]
+
+
 def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(study, tmp_path):
     measured(study, examples=5)
     run = read_finished_runs(study).runs[0]

@@ -55,6 +55,16 @@ def test_a_plot_that_cannot_be_drawn_is_one_error_and_no_file(tmp_path, capsys, 
     assert expected in refused(capsys, "plot", "study", *words.split(), *out)
 
 
+def test_a_plot_is_of_the_metric_that_is_asked_for_and_says_how_many_runs_diverged(tmp_path):
+    lost = [one | {"status": "diverged"} for one in runs("cnn", 0, 0, 0)[2:]]
+    study = read_study(write(tmp_path, *runs("lstm", 0.5, 0.6), *runs("cnn", 0.2, 0.1), *lost))
+    assert "Mean exact match" in make_plot(study, "split").alt
+    assert "Mean token accuracy" in make_plot(study, "split", metric="token_accuracy").alt
+    assert "1 run diverged" in " ".join(texts(make_plot(study, "split").figure)).replace("\n", " ")
+    with pytest.raises(UserError, match="a test needs 2 seeds of both conditions, and none that diverged"):
+        make_plot(study, "differences")
+
+
 def test_the_same_records_give_the_same_bytes_whatever_the_users_settings(tmp_path):
     study = read_study(write(tmp_path, *runs("lstm", 0.5, 0.6), *runs("cnn <b> & d='1'", 0.5)))
     first = make_plot(study, "split").encode(".svg").decode()

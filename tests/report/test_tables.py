@@ -169,7 +169,7 @@ def test_notes_have_trivial_systems_outputs_that_were_cut_hours_and_signatures(t
     made = [run("en-de", 0.1, "13a"), run("en-ja", 0.12, "char", evaluate_seconds=3600.0, reused_from="0" * 64)]
     found = table(write(tmp_path / "two", *made))
     notes = notes_of(found)
-    warning = "WARNING: held-out examples whose source occurs in training: 3 (in 2 evaluated test sets)"
+    warning = "WARNING: held-out examples whose source occurs in training: 3 (in 2 evaluated splits)"
     assert warning in found.render("md")
     assert "trivial systems on length en-de: copy exact match 1.0; word by word exact match 10.0" in notes
     assert "outputs cut at the maximum number of tokens: length en-de lstm 2 %; length en-ja lstm 2 %" in notes

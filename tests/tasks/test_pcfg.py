@@ -73,4 +73,6 @@ def test_productivity_alone_trains_on_fewer_functions_than_it_tests():
     assert max(e.tags["length"] for e in productive.examples("train")) == 8
     assert min(e.tags["length"] for e in productive.examples("test_9_35")) == 9
     assert max(e.tags["length"] for e in made().examples("train")) > 12
+    both = made(train_length="5-8", test_length="0-4")
+    assert {e.tags["length"] for e in both.examples("train")} == {*range(1, 9)}
     assert made().splits().tests == ("test",)

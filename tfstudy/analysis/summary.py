@@ -88,7 +88,7 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
             "train_examples": min(members, key=lambda run: run.result.seed).result.train_examples,
             "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
         }  # fmt: skip
-        lost = {run.result.seed: 100.0 * (not run.finished) for run in (*finished, *diverged)}
+        lost = {run.result.seed: 100.0 * (not run.finished) for run in sorted(members, key=lambda run: run.result.seed)}
         for test, value in places or ({} if by else {("test", ""): None}):
             row = names | of_runs | _measured(finished, test, by, value)
             row["values"] |= {DIVERGED: lost}
@@ -165,7 +165,7 @@ def sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     Values of a tag are ordered by their size, numbers before words.
     """
     numbers, value = tuple(map(int, re.findall(r"\d+", row["test"]))), row["value"]
-    size = (0, int(value), "") if value.isdecimal() else (1, 0, value)
+    size = (0, float(value), "") if re.fullmatch(r"-?\d+(\.\d+)?", value) else (1, 0.0, value)
     examples = (*(row[key] for key in ("task", "split", "corpus")), row["test"] != "test", numbers, row["test"])
     names = (row["arch"], row["preset"], labels.text(row["settings"], short=False))
     return *examples, row["examples"], size, row["amount"], *names
@@ -302,8 +302,8 @@ def more_seeds(pair: Condition, each_seed: int) -> int | None:
 
     More than `MAX_SEEDS` stands for any such number; None if it is decided or unknown.
     """
-    if pair.significant or not pair.tested or not pair.effect or math.isnan(pair.effect):
-        return None
+    if not pair.tested or pair.q < stats.ALPHA or not pair.effect or math.isnan(pair.effect):
+        return None  # also of a difference that is too small for a table, which more seeds do not make larger
     needed = stats.seeds_needed(pair.effect, pair.method == "paired t", pair.level)
     return max(1, needed - each_seed) if needed else stats.MAX_SEEDS + 1
 

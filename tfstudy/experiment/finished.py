@@ -280,8 +280,6 @@ def measure_runs(
     """
     cls = instruments.find(instrument)
     values = resolve_section(cls.Config, dict(settings)).model_dump()
-    if values.get("split") == "":
-        values["split"] = "validation"  # what the instrument takes, if the task has it
     measured, failures, read = list[Measured](), list[str](), 0
     for number, path in enumerate(paths, 1):
         if len(paths) > 1:
@@ -291,7 +289,11 @@ def measure_runs(
             with suppress(UserError):
                 before = store.read_measurement(path, instrument)
         try:
-            if before and (before.version, before.settings) == (cls.version, values):
+            own = values
+            if before and own.get("split") == "":  # then it is the first that is held out, which the measurement names
+                roles = {name: scores.role for name, scores in store.read_result(path).splits.items()}
+                own = own | {"split": next((name for name in roles if roles[name] == "validation"), next(iter(roles)))}
+            if before and (before.version, before.settings) == (cls.version, own):
                 measured.append((path, store.read_result(path), before))
                 read += 1
             else:

@@ -42,6 +42,7 @@ class DataShape(NamedTuple):
     has_digits: bool
     longest_source: int  # in training, with EOS
     longest_target: int
+    empty_target: bool  # whether an example of training or validation has one
     positions: int  # that any source and any output can have
     validation: str | None  # the name of the validation split
 
@@ -49,6 +50,7 @@ class DataShape(NamedTuple):
     def of(cls, task: Task) -> "DataShape":
         """Return the facts of a task's data."""
         (source, target), splits = task.vocabulary(), task.splits()
+        learned = [name for name in splits.all if name not in splits.tests]
         return cls(
             vocabularies=(len(Vocab(source)), len(Vocab(target))),
             one_vocabulary=source == target,
@@ -56,6 +58,7 @@ class DataShape(NamedTuple):
             has_digits=bool(task.digits()),
             longest_source=1 + max((len(example.source) for example in task.examples(splits.train)), default=0),
             longest_target=longest_target(task),
+            empty_target=not all(e.target for name in learned for e in task.examples(name)),
             positions=needed_positions(task),
             validation=splits.validation,
         )
@@ -69,6 +72,8 @@ def check(config: RunConfig, data: DataShape) -> int:
     if 0 < most < data.longest_target:
         longest = f"{data.longest_target}, the length of the longest target"
         raise UserError(f"decode.max_length must be 0 or at least {longest}, but is {most}")
+    if data.empty_target and not config.train.target_eos:
+        raise UserError(f"train.target_eos must be true, since {task} has empty targets with these data")
     if (tokens := config.train.batch_tokens) and getattr(config.data, "redraw", False):
         raise UserError(f"train.batch_tokens must be 0 with data.redraw, but is {tokens}")
     digits = model.get("digit_positions")

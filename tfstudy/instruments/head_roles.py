@@ -81,9 +81,9 @@ def tokens_of(site: Site, batch: TeacherForced, data: TaskEncoder) -> Keys:
 
 def delimiters(data: TaskEncoder) -> set[int]:
     """Return the ids of the delimiters, as `tokens_of` has them."""
-    more = len(data.target_vocab)
-    target = {number for number, token in enumerate(data.target_vocab.tokens) if token in PUNCTUATION}
-    source = {more + number for number, token in enumerate(data.source_vocab.tokens) if token in PUNCTUATION}
+    more, text = len(data.target_vocab), data.task.readable  # a subword may begin with a space
+    target = {number for number, token in enumerate(data.target_vocab.tokens) if text(token).lstrip("▁") in PUNCTUATION}
+    source = {n for n, token in enumerate(data.source_vocab.tokens, more) if text(token).lstrip("▁") in PUNCTUATION}
     return {BOS, EOS} | target | source
 
 

@@ -147,5 +147,5 @@ def position_names(subject: Subject, difference: Difference, site: Site) -> list
     encoder = site.kind == "encoder"
     vocab = subject.data.source_vocab if encoder else subject.data.target_vocab
     pairs = (difference.sources if encoder else difference.inputs).T.tolist()
-    tokens = ["/".join(vocab.tokens[i] for i in dict.fromkeys(pair)) for pair in pairs]
+    tokens = ["/".join(subject.task.readable(vocab.tokens[i]) for i in dict.fromkeys(pair)) for pair in pairs]
     return [f"{number} {token}"[:100] for number, token in enumerate(tokens, 1)]

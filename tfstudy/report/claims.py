@@ -103,7 +103,7 @@ def sentence(judged: Judged) -> tuple[str, str]:
         names.append(f"the {NETWORKS.get(side['arch'], side['arch'])}" + f" ({others})" * bool(others))
     write = significant if one.instrument or one.over else number
     size, low, high = judged.mean, judged.low, judged.high
-    if falls := one.minus is not None and size < 0:  # a difference is said by its size
+    if falls := bool(one.minus) and size < 0:  # a difference is said by its size
         size, low, high = -size, -high, -low
     interval = f" [{write(low)}, {write(high)}]" * (low == low and judged.interval != EXACT)
     metric = "" if one.metric == "exact_match" or one.instrument else f" {files.METRICS[one.metric]}"
@@ -121,7 +121,8 @@ def sentence(judged: Judged) -> tuple[str, str]:
     n, q = f"n={judged.n}" * (judged.interval != EXACT), q_equals(judged.q) if judged.q == judged.q else ""
     why = ", ".join(filter(None, [n * (size == size), q.replace(" ", ""), judged.reason]))
     verdict = f"{'published' if one.published else 'claimed'} {claimed}: {judged.verdict}" + f" ({why})" * bool(why)
-    place = [shared[0], *[one.instrument] * bool(one.instrument), *shared[1:]]
+    examples = words[0][0] if words[0][0] == words[-1][0] else sides[0]["task"]
+    place = [examples, *[one.instrument] * bool(one.instrument), *(word for word in shared if word != examples)]
     return ", ".join(place), f"{said}, {verdict}"
 
 

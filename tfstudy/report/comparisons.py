@@ -14,8 +14,17 @@ from rich.text import Text
 
 from tfstudy.analysis.baseline import MISSING, STATES, WORSE, check, read_baseline
 from tfstudy.analysis.frame import read_study
-from tfstudy.analysis.stats import MAX_SEEDS, POWER
-from tfstudy.analysis.summary import A_TEST_NEEDS, Condition, conditions, more_seeds, rows_of, swapped, test_set_labels
+from tfstudy.analysis.stats import ALPHA, MAX_SEEDS, POWER
+from tfstudy.analysis.summary import (
+    A_TEST_NEEDS,
+    SHOWN,
+    Condition,
+    conditions,
+    more_seeds,
+    rows_of,
+    swapped,
+    test_set_labels,
+)
 from tfstudy.report.markup import ends, number, p_value, plural
 from tfstudy.report.render import Cells, Listing
 from tfstudy.report.tables import Table
@@ -24,7 +33,8 @@ MAX_LISTED = 300
 NOTE = (
     "The difference is between means over seeds, in percentage points, with its plain 95 % interval. All comparisons "
     "of the study are one family: q is p adjusted for their number (Benjamini-Hochberg), and a comparison is decided "
-    "where q is below .05, so that 5 % of the decided ones are expected to be false. Open does not mean equal. "
+    f"where q is below .05 and the means differ by {SHOWN} points, so that 5 % of the decided ones are expected to be "
+    "false. Open does not mean equal. "
     "The number of further seeds assumes that the measured difference is the true one, for a power of "
     f"{100 * POWER:.0f} %; with few seeds it is a guess within a factor of a few."
 )
@@ -65,7 +75,7 @@ def _counts(every: Sequence[Any]) -> str:
 def _texts(row: Any, test_set: str) -> dict[str, str]:
     higher, lower = row.first.label, row.second.label
     more = more_seeds(row, min(len(row.first.runs), len(row.second.runs)))
-    needed = "no difference to find" if not row.mean else "an unknown number of seeds"
+    needed = "no difference to find" if row.q < ALPHA or not row.mean else "an unknown number of seeds"
     if more:
         needed = f"about {plural(more, 'more seed')}" if more <= MAX_SEEDS else f"more than {MAX_SEEDS:,} seeds"
     return {

@@ -42,10 +42,11 @@ def by_condition(pairs: Iterable[tuple[RunRecord, Measurement]]) -> list[Measure
     records = {run.result.run: (run, record) for run, record in pairs}
     rows = rows_of(conditions(run for run, _ in records.values()))
     unique = {row.experiment: row for row in rows if row.runs}
-    several = len({(c.task, c.split_label) for c in unique.values()}) > 1
+    data = {key: " ".join(filter(None, [c.task, c.split, c.corpus])) for key, c in unique.items()}
+    several = len({*data.values()}) > 1
     return [
-        Measured(f"{c.task} {c.split}: " * several + c.label, c.arch, [records[run.result.run][1] for run in c.runs])
-        for c in unique.values()
+        Measured(f"{data[key]}: " * several + c.label, c.arch, [records[run.result.run][1] for run in c.runs])
+        for key, c in unique.items()
     ]
 
 
@@ -78,8 +79,9 @@ def means(all_measured: Sequence[Measured], first: str = "condition") -> pd.Data
     Columns: `condition` (its label), `facet`, `series` (the hue, or the y of a heat map), `x`, `mean`, `low`, `high`.
     Numbers are sorted by size, then texts by their first appearance.
     """
-    every = [(one.label, record, len(one.records) > 1) for one in all_measured for record in one.records]
-    runs = pd.concat([_run_means(record, ranked).assign(condition=label) for label, record, ranked in every])
+    ranked = any(len(one.records) > 1 for one in all_measured)
+    every = [(one.label, record) for one in all_measured for record in one.records]
+    runs = pd.concat([_run_means(record, ranked).assign(condition=label) for label, record in every])
     keys = ["condition", "facet", "series", "x"]
     values = runs.groupby(keys, sort=False)["value"].agg(list)
     frame = pd.DataFrame([interval(own)[:3] for own in values], index=values.index, columns=["mean", "low", "high"])

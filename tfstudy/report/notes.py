@@ -80,7 +80,8 @@ def contrast_note(one: Mapping[str, Any]) -> Note:
     """Return the line of a row of `summary.contrasts`."""
     measured = f"{number(one['difference'], '+')} {ends(one['low'], one['high'], '+')}"
     names = f"{one['first']} minus {one['second']} on {one['test_set']}"
-    return Note(CONTRAST, f"named before the runs: {names}: {measured} ({q_equals(one['q'])} among the contrasts)")
+    tested = f"{q_equals(one['q'])} among the contrasts" if one["q"] == one["q"] else f"not tested: {A_TEST_NEEDS}"
+    return Note(CONTRAST, f"named before the runs: {names}: {measured} ({tested})")
 
 
 # On the statistics, and on what was published
@@ -134,7 +135,7 @@ def _training(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note
         read_note = (
             f"{repeated} of {len(reads)} test sets were evaluated up to {max(reads)} times (after a stop or on request)"
         )
-    tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
+    held_out = sum(len(run.result.splits) for run in finished)
     overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
     hours = sum(r.seconds for r in results) / 3600
     used = [environment.versions for run in runs for environment in run.environments]
@@ -155,8 +156,8 @@ def _training(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[Note
             for name, own in signatures.items()
         ),
     ]
-    notes, tested = [Note(ABOUT, text) for text in texts], plural(tests, "evaluated test set")
-    overlap = f"held-out examples whose source occurs in training: {overlaps:,} (in {tested})"
+    notes, evaluated = [Note(ABOUT, text) for text in texts], plural(held_out, "evaluated split")
+    overlap = f"held-out examples whose source occurs in training: {overlaps:,} (in {evaluated})"
     place, kind, warning = (len(notes), WARNING, "WARNING: ") if overlaps else (1, ABOUT, "")
     notes.insert(place, Note(kind, warning + overlap))
     return notes

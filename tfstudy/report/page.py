@@ -105,7 +105,7 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
     table = build_table(study, conditions(study.runs, metric=metric), baseline)
     rows, (compared, about_compared) = rows_of(table.rows), comparisons(table)
     unfinished = sum(reason == UNFINISHED for _, reason in study.left_out)
-    figures, notes = _figures(study, len(rows))
+    figures, notes = _figures(study, len(rows), metric)
     main = [figure for figure in figures if figure.name == "split"]  # at the top
     seeds = count_range([len(row.runs) for row in rows], "seed")
     counts = f"{plural(len(study.runs), 'run')}, {plural(len(rows), 'condition')}, {seeds} per condition"
@@ -137,7 +137,7 @@ def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "",
     return Page(study.root.resolve().name, warning, counts, sections, left_out)
 
 
-def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
+def _figures(study: Study, count: int, metric: str) -> tuple[list["Plot"], list[str]]:
     """Return all plots of the study, one for each instrument with saved measurements, and what is not shown."""
     if count > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS:
         limits = f"{MAX_PLOTTED} conditions or {MAX_PLOTTED_RUNS:,} runs"
@@ -146,7 +146,7 @@ def _figures(study: Study, count: int) -> tuple[list["Plot"], list[str]]:
     from tfstudy.report.plots.instruments import measurement
 
     measured, notes = saved_measurements(study.runs)
-    plots = [*all_plots(study), *(measurement(name, own) for name, own in measured.items())]
+    plots = [*all_plots(study, metric), *(measurement(name, own) for name, own in measured.items())]
     return plots, notes if plots else [*notes, "These records have no data for any plot."]
 
 

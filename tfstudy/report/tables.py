@@ -151,7 +151,8 @@ def build_table(study: Study, found: "pd.DataFrame", baseline: str = "") -> Tabl
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("", f"{text}examples and amount of training data"))
-    named = contrasts(found, compared, read_plan(study.root).contrasts)
+    by_tag = any(row.tag for row in rows)  # a contrast is of whole test sets
+    named = [] if by_tag else contrasts(found, compared, read_plan(study.root).contrasts)
     return Table(found, compared, baseline, [*(contrast_note(one) for one in named), *notes], named)
 
 

@@ -29,7 +29,7 @@ class Seq2Seq(LightningModule):
     never stopped. Every `config.log_interval` steps it logs `train_loss` (nats per target token, the mean since the
     last time), `gradient_norm` (before clipping) and `learning_rate`, and after validation `validation_loss`
     (without label smoothing), `validation_accuracy` (of target tokens, teacher-forced) and `validation_exact_match`
-    (by greedy decoding). `DivergenceError` if a loss that would be logged is not finite.
+    (by greedy decoding). `DivergenceError` if a training loss is not finite, or that of validation is nan.
 
     `compute_gradients` returns the loss and gradients of a batch: `PlainGradients`, or on a CPU `ThreadedGradients`;
     the callback `Execution` replaces it by `GraphedGradients`. They are clipped in `on_before_optimizer_step`.
@@ -43,22 +43,27 @@ class Seq2Seq(LightningModule):
         self.gradient_norm = torch.zeros(())  # of the last step, before clipping
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
         self._validated: list[tuple[Any, ...]] = []  # the sums of each part of the validation
-        self._seed, self._target_vocab = seed, target_vocab
+        self._seed, self._target_vocab, self._threads = seed, target_vocab, torch.get_num_threads()
 
     def on_fit_start(self) -> None:
-        """Start threads for micro-batches, where batches are divided and the model allows it.
+        """Start threads for micro-batches on a CPU, where batches are divided and the model allows it.
 
-        A small step is a single micro-batch and then uses one core. `Execution`, a callback, has run before: where it
-        chose graphs there are no threads.
+        Torch uses one thread until `teardown`, since their number within an operation changes its rounding. A small
+        step is a single micro-batch and then uses one core.
         """
+        if self.device.type != "cpu":
+            return
         count = 1 if self.config.compile else micro_batch_count(self.config.micro_batches, self.device)
-        divided = self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1
-        if divided and torch.get_num_threads() > 1 and type(self.compute_gradients) is PlainGradients:
-            self.compute_gradients = ThreadedGradients(self.compute_gradients.loss_of)
+        divided = self.model.parallel and count > 1 and self.config.batch_size > 1
+        self._threads = torch.get_num_threads()
+        if divided and self._threads > 1 and type(self.compute_gradients) is PlainGradients:
+            self.compute_gradients = ThreadedGradients(self.compute_gradients.loss_of, self._threads)
+        torch.set_num_threads(1)
 
     def teardown(self, stage: str) -> None:
         self.compute_gradients.stop()
         self.compute_gradients = PlainGradients(self.compute_gradients.loss_of)
+        torch.set_num_threads(self._threads)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Take one step of the optimiser, or one of `config.accumulate_grad_batches` parts of it; return the loss.
@@ -126,6 +131,8 @@ class Seq2Seq(LightningModule):
         metrics = {f"validation_{name}": float(value) for name, value in shares.items()}
         self.log_dict(metrics, logger=False)  # for callbacks
         self._log(**metrics)
+        if math.isnan(metrics["validation_loss"]):
+            raise DivergenceError(f"the validation loss is nan at step {self.global_step}")
 
     def _log(self, **metrics: float) -> None:
         """Pass metrics to every logger; `self.log` logs a value again at every step until the next one."""

@@ -56,17 +56,11 @@ class PlainGradients:
 
 
 class ThreadedGradients(PlainGradients):
-    """Computes micro-batches on as many threads as torch uses, each with one thread within torch.
+    """Computes micro-batches on threads, each with one thread within torch."""
 
-    So does all other work of the process until `stop`, because the number of threads within an operation of torch
-    changes its rounding.
-    """
-
-    def __init__(self, loss_of: TrainingLoss) -> None:
+    def __init__(self, loss_of: TrainingLoss, threads: int) -> None:
         super().__init__(loss_of)
-        self._threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        self._pool = ThreadPoolExecutor(self._threads, initializer=torch.set_num_threads, initargs=(1,))
+        self._pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def map(self, compute: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
         cast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")  # which threads do not inherit
@@ -79,9 +73,8 @@ class ThreadedGradients(PlainGradients):
         return self._pool.map(in_thread, *arguments)
 
     def stop(self) -> None:
-        """End the threads and restore torch's number of threads."""
+        """End the threads."""
         self._pool.shutdown()
-        torch.set_num_threads(self._threads)
 
 
 def total(computed: Iterable[tuple[Tensor, Gradients]]) -> tuple[Tensor, Gradients]:

@@ -46,14 +46,15 @@ def merge_studies(studies: Sequence[Study]) -> Study:
     return studies[0] if len(studies) == 1 else Study(studies[0].root.parent, list(runs.values()), left_out)
 
 
-def make_plot(study: Study, kind: str, tag: str = "", tasks: str = "") -> "Plot":
+def make_plot(study: Study, kind: str, tag: str = "", tasks: str = "", metric: str = "") -> "Plot":
     """Return the plot of this kind; `UserError` if these records lack the data for it.
 
-    `tag` is that of slices; `tasks`, one or several separated by commas, are the only ones that are shown.
+    `tag` is that of slices; `tasks`, one or several separated by commas, are the only ones that are shown. `metric` is
+    what means are of, in place of each task's main metric.
     """
     if kind == SLICES and not tag:
         raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(tags(study)) or '(no run has tags)'}")
-    found = conditions(study.runs, tag and one_of("tag", tag, tags(study)))
+    found = conditions(study.runs, tag and one_of("tag", tag, tags(study)), metric)
     from tfstudy.report.plots.layout import theme
 
     shown = [one_of("task", text, sorted(found["task"].unique())) for text in tasks.split(",") if text]
@@ -64,13 +65,13 @@ def make_plot(study: Study, kind: str, tag: str = "", tasks: str = "") -> "Plot"
         return plot
 
 
-def all_plots(study: Study) -> Iterator["Plot"]:
+def all_plots(study: Study, metric: str = "") -> Iterator["Plot"]:
     """Yield every plot for which these records have the data."""
     drawn = set[str]()
     for kind, tag in [*((kind, "") for kind in KINDS if kind != SLICES), *((SLICES, tag) for tag in tags(study))]:
         with suppress(UserError):  # the data are missing
             if tag not in drawn:  # a length plot shows more than slices by length
-                plot = make_plot(study, kind, tag)
+                plot = make_plot(study, kind, tag, metric=metric)
                 drawn.add(plot.name)
                 yield plot
 

@@ -34,13 +34,10 @@ def length(conditions: pd.DataFrame) -> layout.Plot:
     styles, trained = layout.styles_of(frame), {}
     panels = layout.panels("Exact match by length", frame["panel"].nunique())
     for axes, (name, own) in zip(panels.axes, frame.groupby("panel", sort=False), strict=True):
-        # validation is in distribution
-        every = [one for runs in own["runs"] for run in runs for one in run.result.splits.values()]
-        splits = [one for one in every if one.role == "validation"]
-        known = [int(x) for scores in splits if scores for x in scores.slices.get("length", {}) if x.isdecimal()]
-        if known:
-            trained[name] = f"{name} (trained on {min(known)} to {max(known)})"
-            axes.axvspan(min(known) - 0.5, max(known) + 0.5, color="0.92", lw=0, zorder=0)
+        ranges = {trained_range(runs) for runs in own["runs"]}
+        if len(ranges) == 1 and (known := ranges.pop()):  # of all conditions
+            trained[name] = f"{name} (trained on {known[0]} to {known[1]})"
+            axes.axvspan(known[0] - 0.5, known[1] + 0.5, color="0.92", lw=0, zorder=0)
         for row in rows_of(own):
             layout.draw_line(axes, by_length(row.lengths), styles[row.label])
         axes.set(ylim=layout.percent_limits(own, 100))
@@ -55,6 +52,13 @@ def length(conditions: pd.DataFrame) -> layout.Plot:
     thresholds = layout.describe(described, lambda row: length_threshold(row.lengths, "L50"))
     alt = f"Exact match by length; the length up to which at least 50 % are correct, {thresholds}. {notes[0]}."
     return panels.plot("length", alt, legend, notes)
+
+
+def trained_range(runs: Sequence[RunRecord]) -> tuple[int, int] | None:
+    """Return the shortest and the longest length of validation, which are those of training, if they are known."""
+    scores = [one for run in runs for one in run.result.splits.values() if one.role == "validation"]
+    known = [int(length) for one in scores for length in one.slices.get("length", {}) if length.isdecimal()]
+    return (min(known), max(known)) if known else None
 
 
 def lengths_of(run: RunRecord) -> Lengths:

@@ -27,7 +27,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocato
 
 from tfstudy.analysis.summary import Condition, rows_of
 from tfstudy.errors import UserError, printable, some
-from tfstudy.report.markup import count_range, short_number
+from tfstudy.report.markup import count_range, plural, short_number
 from tfstudy.runs.files import write_atomically
 from tfstudy.runs.schema import metric_name
 
@@ -327,7 +327,9 @@ def run_caption(conditions: pd.DataFrame) -> str:
     seeds = count_range([len(runs) for runs in conditions["runs"] if runs], "seed")
     sizes = dict.fromkeys(map(short_number, (min(parameters), max(parameters))))
     steps = count_range([int(config.get("train.steps", 0)) for config in conditions["config"]], "step")
-    return f"{'One seed' if seeds == '1 seed' else seeds} per condition; {steps}; {' to '.join(sizes)} parameters"
+    diverged = sum(map(len, conditions.drop_duplicates("experiment")["diverged"]))
+    lost = f"; {plural(diverged, 'run')} diverged and left out" * bool(diverged)
+    return f"{'One seed' if seeds == '1 seed' else seeds} per condition; {steps}; {' to '.join(sizes)} parameters{lost}"
 
 
 def metric_label(conditions: pd.DataFrame) -> str:

@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tfstudy.analysis.published import Figure, papers, quotations
-from tfstudy.analysis.summary import Condition, pairs, rows_of
+from tfstudy.analysis.summary import A_TEST_NEEDS, Condition, pairs, rows_of
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
-from tfstudy.report.markup import MINUS, number, q_equals
+from tfstudy.report.markup import MINUS, number, plural, q_equals
 from tfstudy.report.notes import whole_scores
 from tfstudy.report.plots import layout
 
@@ -173,7 +173,7 @@ def differences(conditions: pd.DataFrame, family: pd.DataFrame) -> layout.Plot:
     tested = own[own["tested"]]
     if tested.empty:
         raise UserError(
-            "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
+            f"no two conditions are tested: {A_TEST_NEEDS}, on the same test set with as much training data"
         )
     named = layout.in_panels(conditions)[["panel", "label", "arch"]]
     tested = tested.join(named, on="first").join(named.add_suffix("_2"), on="second")
@@ -207,7 +207,7 @@ def differences(conditions: pd.DataFrame, family: pd.DataFrame) -> layout.Plot:
     q = f"q: p adjusted for {tests} comparisons" if tests > 1 else "q: p, of one comparison"
     intervals = f"95 % intervals; {q}, below .05 where a difference is significant."
     notes = [layout.run_caption(compared), intervals, "Colour: the condition with the higher mean."]
-    notes += [f"{n} pairs with a single seed are not tested"] if (n := len(own) - len(tested)) else []
+    notes += [f"{plural(n, 'pair')} not tested: {A_TEST_NEEDS}"] if (n := len(own) - len(tested)) else []
     return panels.plot("differences", f"{title}: {summary}. {intervals}", legend, notes)
 
 
