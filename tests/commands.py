@@ -23,14 +23,10 @@ def tfstudy(*words: str | Path) -> int:
 
 def refused(capsys: Any, *words: str | Path) -> str:
     """The one line by which a command refuses its input: it prints nothing else and changes no file of this folder."""
-
-    def files() -> list[Path]:  # besides the compiled code of a plug-in
-        return sorted(path for path in Path().rglob("*") if "__pycache__" not in path.parts)
-
     capsys.readouterr()
-    before = files()
+    before = sorted(Path().rglob("*"))
     assert tfstudy(*words) == 2, words
     out, error = capsys.readouterr()
-    assert files() == before
+    assert sorted(Path().rglob("*")) == before
     assert (out, error[:7], error.count("\n")) == ("", "error: ", 1), error
     return error

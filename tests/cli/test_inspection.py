@@ -165,7 +165,8 @@ def test_a_study_is_measured_saved_and_drawn_and_a_run_without_weights_is_left_o
     assert err.startswith(f"left out: {runs[0]} has no weights")
 
 
-def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, capsys):
+def test_a_wrong_request_to_measure_is_one_message_and_writes_nothing(finished, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of the plug-in
     run = finished("transformer")
     Path("wrong.py").write_text(
         "from tfstudy.instruments.base import Chart, Instrument\n\n\nclass Wrong(Instrument):\n"

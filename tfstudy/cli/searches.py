@@ -42,7 +42,6 @@ def tune_architectures(
         check_out(out)
     search = plan_search(request)
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
-
     archs: dict[str, list[str]] = {}  # those with the same settings
     for arch, space in search.spaces.items():
         archs.setdefault("\n".join(f"  {key}={kind}" for key, kind in space.items()), []).append(arch)

@@ -219,16 +219,12 @@ def summarise_outputs(task: Task, examples: Sequence[Example], outputs: Sequence
 
     slices: dict[str, dict[str, Any]] = {}
     for tag in examples[0].tags:
-        groups: dict[str, list[int]] = {}
-        values = {str(example.tags[tag]): example.tags[tag] for example in examples}
+        values = sorted((example.tags[tag] for example in examples), key=lambda v: (str(type(v)), v))
+        groups: dict[str, list[int]] = {str(value): [] for value in values}  # numbers by size, then texts
         for i, example in enumerate(examples):
-            groups.setdefault(str(example.tags[tag]), []).append(i)
-        slices[tag] = {v: summarise(groups[v]) for v, _ in sorted(values.items(), key=_numbers_first)}
+            groups[str(example.tags[tag])].append(i)
+        slices[tag] = {value: summarise(index) for value, index in groups.items()}
     return summarise(range(len(examples))) | {"slices": slices, **mean_over_lengths(slices)}
-
-
-def _numbers_first(tag: tuple[str, Any]) -> tuple[str, Any]:
-    return str(type(tag[1])), tag[1]
 
 
 class Generated(NamedTuple):

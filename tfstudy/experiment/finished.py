@@ -291,8 +291,9 @@ def measure_runs(
         try:
             own = values
             if before and own.get("split") == "":  # then it is the first that is held out, which the measurement names
-                roles = {name: scores.role for name, scores in store.read_result(path).splits.items()}
-                own = own | {"split": next((name for name in roles if roles[name] == "validation"), next(iter(roles)))}
+                scores = store.read_result(path).splits
+                first = sorted(scores, key=lambda name: scores[name].role != "validation")[:1]
+                own = own | {"split": "".join(first)}
             if before and (before.version, before.settings) == (cls.version, own):
                 measured.append((path, store.read_result(path), before))
                 read += 1
