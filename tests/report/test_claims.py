@@ -78,6 +78,27 @@ def test_a_claim_has_a_section_with_each_statement_that_was_measured(study):
     assert text.endswith("\n- a note\n")
 
 
+def test_what_is_claimed_of_several_places_is_a_table_with_signed_differences_and_the_rest_a_list(tmp_path):
+    places = [{"task": "scan", "split": split} for split in ("simple", "length", "mcd1", "mcd2")]
+    for place in places:
+        values(tmp_path, "lstm", *NEAR_HALF, name=f"lstm{place['split']}", **place)
+        values(tmp_path, "cnn", 0.9, 0.91, 0.9, 0.92, 0.9, name=f"cnn{place['split']}", **place)
+    each = [{"of": place | LSTM, "minus": place | CNN, "above": 0} for place in places[:3]]
+    own = {"of": places[3] | CNN, "above": 99}
+    text = markdown([judged(tmp_path, *each, own)])
+    heads, _, *rows = (
+        row.strip("| ").split(" | ") for row in text[text.index("| on |") :].split("\n\n")[0].split("\n")
+    )
+    assert heads == ["on", "LSTM \N{MINUS SIGN} CNN, claimed higher"]
+    assert [row[0] for row in rows] == ["scan simple", "scan length", "scan mcd1"]
+    for _, cell in rows:
+        measured, verdict = cell.split(": ")
+        mean, low, high = (float(one.replace("\N{MINUS SIGN}", "-")) for one in re.findall(r"[^\[\], ]+", measured))
+        assert (mean, low < mean < high < 0) == (-40.6, True)
+        assert verdict.startswith("refuted (n=5, q")
+    assert "\n\n- on scan mcd2: the CNN scores 90.6 [" in text
+
+
 def test_a_terminal_shows_verdict_and_evidence_and_with_details_each_statement(study):
     found = judged(study, {"of": LSTM, "is": 90.3, "within": 5}, {"of": NONE, "is": 12.1, "within": 5})
     lines = text_of(listing([found], ["a note"], details=False)).splitlines()

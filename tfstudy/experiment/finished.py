@@ -168,7 +168,7 @@ class FinishedRun:
             reads = config.split in subject.task.splits().tests and not getattr(config, "source", "")
             test = config.split if reads else ""
         if test:
-            store.check_addable(self.path)
+            check_writable(self.path)
         rows = cls(config).measure(subject)
         if test:
             with store.write_run(self.path, subject.config, self.prepared.identity) as folder:
@@ -206,7 +206,7 @@ class FinishedRun:
             **settings: Values of section `decode` other than those of the run, such as `**{"decode.method": "beam"}`.
         """
         self._needs_data()
-        store.check_addable(self.path)
+        check_writable(self.path)
         prepared = with_decoding(self.prepared, unflatten(settings))
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits

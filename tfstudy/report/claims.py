@@ -18,7 +18,7 @@ from tfstudy.analysis.summary import rows_of
 from tfstudy.config.trees import short_key
 from tfstudy.errors import one_of
 from tfstudy.performance.record import read_records
-from tfstudy.report.markup import markdown_list, markdown_table, number, plural, q_equals, significant
+from tfstudy.report.markup import MINUS, markdown_list, markdown_table, number, plural, q_equals, significant
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.find import PERFORMANCE
 
@@ -31,6 +31,7 @@ PROTOCOL = (
 )
 NETWORKS = {"lstm": "LSTM", "cnn": "CNN", "transformer": "Transformer", "mingru": "minGRU"}  # in sentences
 COLOURS = {SUPPORTED: "green", REFUTED: "red", OPEN: "yellow", NOT_RUN: "dim"}
+FEWEST_ROWS = 3  # of a table of statements
 Judged = Any  # a row of `analysis.claims.judge`
 
 
@@ -85,29 +86,41 @@ def _evidence(claim: files.Claim, statements: Sequence[Judged]) -> str:
     return next(line(one) for one in statements if one.verdict == most)
 
 
+class Said(NamedTuple):
+    """A statement in words: as a sentence, and as a cell of a table with a row for each place."""
+
+    place: str  # the examples or the work that it is about
+    sentence: str  # what was measured beside what is claimed
+    head: str  # of the column: `LSTM \N{MINUS SIGN} CNN (BLEU), claimed higher`
+    cell: str  # `+2.5 [2.0, 2.9]: supported (n=3, q=.005)`
+
+
 def line(judged: Judged) -> str:
     """Return a statement as a sentence: `on scan length: the LSTM scores 14.1 [13.1, 15.1], claimed 18.2 ± 5: open`."""
-    place, said = sentence(judged)
-    return f"on {place}: {said}"
+    said = in_words(judged)
+    return f"on {said.place}: {said.sentence}"
 
 
-def sentence(judged: Judged) -> tuple[str, str]:
-    """Return the examples or the work that a statement is about, and what was measured beside what is claimed."""
+def in_words(judged: Judged) -> Said:
+    """Return what a statement says; a sentence gives a difference by its size, a cell with its sign."""
     one: files.Statement = judged.statement
     sides = [side for side in (one.of, one.minus or one.over) if side]
     words = [_words(side) for side in sides]
     shared = [word for word in words[0] if word in words[-1]]
-    names = []
+    networks = []
     for side, own in zip(sides, words, strict=True):
         others = ", ".join(word for word in own if word not in shared)
-        names.append(f"the {NETWORKS.get(side['arch'], side['arch'])}" + f" ({others})" * bool(others))
+        networks.append(f"{NETWORKS.get(side['arch'], side['arch'])}" + f" ({others})" * bool(others))
+    names = [f"the {network}" for network in networks]
     write = significant if one.instrument or one.over else number
     size, low, high = judged.mean, judged.low, judged.high
-    if falls := bool(one.minus) and size < 0:  # a difference is said by its size
+    known = low == low and judged.interval != EXACT
+    cell = f"{'+' * (bool(one.minus) and size > 0)}{write(size)}" + f" [{write(low)}, {write(high)}]" * known
+    if falls := bool(one.minus) and size < 0:
         size, low, high = -size, -high, -low
-    interval = f" [{write(low)}, {write(high)}]" * (low == low and judged.interval != EXACT)
+    interval = f" [{write(low)}, {write(high)}]" * known
     metric = "" if one.metric == "exact_match" or one.instrument else f" {files.METRICS[one.metric]}"
-    claimed = one.claimed
+    claimed = bounds = one.claimed
     if math.isnan(size):
         said = " and ".join(names)
     elif one.over:
@@ -115,15 +128,19 @@ def sentence(judged: Judged) -> tuple[str, str]:
     elif one.minus:
         said = f"{names[0]} is {write(size)}{metric}{interval} {'below' if falls else 'above'} {names[1]}"
         zero = 0.0 in (one.above, one.below)
-        claimed = ("higher" if one.below is None else "lower") if zero else f"{'a difference ' * falls}{claimed}"
+        bounds = ("higher" if one.below is None else "lower") if zero else claimed
+        claimed = bounds if zero else f"{'a difference ' * falls}{claimed}"
     else:
         said = f"{names[0]} {'has' if metric or one.instrument else 'scores'} {write(size)}{metric}{interval}"
     n, q = f"n={judged.n}" * (judged.interval != EXACT), q_equals(judged.q) if judged.q == judged.q else ""
     why = ", ".join(filter(None, [n * (size == size), q.replace(" ", ""), judged.reason]))
-    verdict = f"{'published' if one.published else 'claimed'} {claimed}: {judged.verdict}" + f" ({why})" * bool(why)
+    verdict = judged.verdict + f" ({why})" * bool(why)
     examples = words[0][0] if words[0][0] == words[-1][0] else sides[0]["task"]
     place = [examples, *[one.instrument] * bool(one.instrument), *(word for word in shared if word != examples)]
-    return ", ".join(place), f"{said}, {verdict}"
+    by = "published" if one.published else "claimed"
+    head = (" / " if one.over else f" {MINUS} ").join(networks) + f" ({metric.strip()})" * bool(metric)
+    cell = f"{cell}: {verdict}" if size == size else verdict
+    return Said(", ".join(place), f"{said}, {by} {claimed}: {verdict}", f"{head}, {by} {bounds}", cell)
 
 
 def _words(selector: files.Selector) -> list[str]:
@@ -157,20 +174,26 @@ def markdown(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> str:
 
 
 def _statements(one: ClaimText) -> str:
-    """Return the statements of a claim that were measured, by what they are about, and how many were not."""
-    places: dict[str, list[str]] = {}
+    """Return the statements of a claim that were measured, by what they are about, and how many were not.
+
+    Places of which the claim says the same are the rows of a table if they are at least `FEWEST_ROWS`.
+    """
+    places: dict[str, list[Said]] = {}
     for row in one.statements:
         if row.verdict != NOT_RUN:
-            place, said = sentence(row)
-            places.setdefault(place, []).append(said)
-    lines = []
-    for place, said_of_it in places.items():
-        if len(said_of_it) == 1:
-            lines.append(markdown_list([f"on {place}: {said_of_it[0]}"]))
-        else:
-            lines += [markdown_list([f"on {place}:"]), indent(markdown_list(said_of_it), "  ")]
+            places.setdefault((said := in_words(row)).place, []).append(said)
+    rows: dict[tuple[str, ...], list[list[str]]] = {}  # by their heads
+    for place, own in places.items():
+        rows.setdefault(("on", *(said.head for said in own)), []).append([place, *(said.cell for said in own)])
+    tables = {heads: own for heads, own in rows.items() if len(own) >= FEWEST_ROWS}
+    blocks = [markdown_table(heads, own) + "\n" for heads, own in tables.items()]
+    for place, own in places.items():
+        if ("on", *(said.head for said in own)) not in tables:
+            lines = [said.sentence for said in own]
+            nested = [markdown_list([f"on {place}:"]), indent(markdown_list(lines), "  ")]
+            blocks += nested if len(own) > 1 else [markdown_list([f"on {place}: {lines[0]}"])]
     missing = sum(row.verdict == NOT_RUN for row in one.statements)
-    return "\n".join(lines + [f"- {plural(missing, 'statement')} not run"] * bool(missing))
+    return "\n".join(blocks + [f"- {plural(missing, 'statement')} not run"] * bool(missing)).rstrip()
 
 
 def values(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> dict[str, Any]:

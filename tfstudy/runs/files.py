@@ -106,10 +106,10 @@ def sealed(value: Any) -> bytes:
     return body + SEAL[0] + digest_of(body).encode() + SEAL[1]
 
 
-def unsealed(content: bytes, path: str | Path, seal: tuple[bytes, bytes] = SEAL) -> bytes:
+def unsealed(content: bytes, path: str | Path) -> bytes:
     """The same content if its sha256 is the recorded one, else `BrokenError`."""
-    body, _, end = content.rpartition(seal[0])
-    if end != digest_of(body).encode() + seal[1]:
+    body, _, end = content.rpartition(SEAL[0])
+    if end != digest_of(body).encode() + SEAL[1]:
         raise BrokenError(path, "its digest does not match: it was damaged or edited")
     return content
 

@@ -25,7 +25,6 @@ import msgspec
 from tfstudy.errors import UserError, nearest, quoted
 
 FORMAT: Final = 3  # of result.json
-OLD_FORMAT: Final = 2  # of most committed studies: see `tfstudy.runs.store`
 METRIC_NAMES = {  # in tables and in configs/published.csv
     "exact_match": "exact match",
     "token_accuracy": "token accuracy",
@@ -140,7 +139,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     In the interpreter and in notebooks it is a line with the first metric of each test set.
     """
 
-    format: Literal[2, 3] = FORMAT
+    format: Literal[3] = FORMAT
     run: str  # the hash of the run
     experiment: str  # the hash without the seed: replications of each other share it
     task: str

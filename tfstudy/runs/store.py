@@ -4,9 +4,6 @@ A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`; `tfstudy
 may come from somebody else or be damaged: `open_run` reads them, checks them against the digests in the result, and
 says what is broken; nothing of a broken run is believed. Files appear complete (written aside, then renamed) or grow by
 whole lines, and the result is written last, so that a killed run can be resumed.
-
-Most committed records have an older format, with env.json and test_reads.csv in place of events. Their result covers
-itself and the predictions by digests; the other files are held against what else the record says of them.
 """
 
 import gzip
@@ -25,12 +22,12 @@ import msgspec
 
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, to_yaml
-from tfstudy.config.trees import MAX_BYTES, flat_yaml, flatten, yaml_sections
+from tfstudy.config.trees import MAX_BYTES, yaml_sections
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.runs import files
 from tfstudy.runs.files import RUN, BrokenError, digest_of, read_bytes, sealed, unsealed, write_atomically
 from tfstudy.runs.identity import Identity, run_hash, settings_of
-from tfstudy.runs.schema import FORMAT, MEASUREMENTS, OLD_FORMAT, Environment, Event, Measurement, Prediction, Result
+from tfstudy.runs.schema import MEASUREMENTS, Environment, Event, Measurement, Prediction, Result
 
 CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
@@ -46,8 +43,6 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a Recu
 RESULTS = msgspec.json.Decoder(Result)
 EVENT = msgspec.json.Decoder(Event)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
-ENVIRONMENTS = msgspec.json.Decoder(list[Environment])
-SEALS = {FORMAT: files.SEAL, OLD_FORMAT: (b'"digest": "', b'"\n}')}  # around the digest at the end of a result
 INSTRUMENTS = "instruments"  # the folder with what they measured
 
 
@@ -94,13 +89,11 @@ def open_run(path: Path) -> Run:
         if not content and not has_result(path):
             return Run(path, config, _read_events(path))
         result: Result = _decoded(RESULTS, content, path / RESULT)
-        unsealed(content, path / RESULT, SEALS[result.format])
+        unsealed(content, path / RESULT)
         if name and (int(name["seed"]) != result.seed or not result.run.startswith(name["hash"])):
             raise BrokenError(path / RESULT, f"it belongs to another run (s{result.seed}-{quoted(result.run, 8, '')})")
         if owner and owner != result.run:
             raise BrokenError(path / CONFIG, "it belongs to another run than the result")
-        if result.format == OLD_FORMAT:
-            return Run(path, config, _old_events(path, config, result), result)
         for file in DIGESTED:
             known = read_bytes(path / file)[: result.events_size if file == EVENTS else None]
             if digest_of(known) != result.files.get(file, "" if file in (CONFIG, EVENTS) else digest_of(b"")):
@@ -125,26 +118,6 @@ def _read_events(path: Path) -> tuple[Event, ...]:
     """The events of a run. An incomplete last line, which a kill may leave, is dropped."""
     lines, file = read_bytes(path / EVENTS).split(b"\n")[:-1], path / EVENTS
     return tuple(_decoded(EVENT, unsealed(line + b"\n", file), file) for line in lines)
-
-
-def _old_events(path: Path, config: bytes, result: Result) -> tuple[Event, ...]:
-    """The events of a record of the older format; `BrokenError` if its files are not those of the result."""
-    environments = _decoded(ENVIRONMENTS, read_bytes(path / "env.json") or b"[]", path / "env.json")
-    rows = read_bytes(path / "test_reads.csv").decode(errors="replace").splitlines()
-    pairs = (row.partition(",") for row in rows)
-    reads = [Event(event="test read", split=split, reason=reason) for split, _, reason in pairs]
-    last, values = environments[-1] if environments else Environment(), flat_yaml(config)
-    *_, row, end = [b"", *read_bytes(path / METRICS).rsplit(b"\n", 2)]
-    if run_hash(last.settings, last.data, last.code_versions) != result.run:
-        raise BrokenError(path / "env.json", "its settings, data and versions are not those of the run")
-    if "train.steps" not in values or any(values.get(key) != own for key, own in flatten(last.settings).items()):
-        raise BrokenError(path / CONFIG, "its settings are not those of the run, or it is missing")
-    if result.status == "finished" and (end or row.split(b",")[0] != str(values["train.steps"]).encode()):
-        raise BrokenError(path / METRICS, "it does not end with the last step")
-    if any([read.split for read in reads].count(split) < count for split, count in result.test_reads.items()):
-        raise BrokenError(path / "test_reads.csv", "it has fewer rows than the result")
-    facts: dict[str, Any] = {"preset": result.preset, "tuning": result.tuning, "time": result.started}
-    return (*(Event(event="started", environment=one, **facts) for one in environments), *reads)
 
 
 def has_result(path: Path) -> bool:
@@ -228,7 +201,7 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
     try:
         if not (content := read_bytes(file, MAX_MEASUREMENT)):
             raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
-        record = MEASUREMENTS.decode(unsealed(content, file) if result.format == FORMAT else content)
+        record = MEASUREMENTS.decode(unsealed(content, file))
     except (BrokenError, *UNREADABLE) as error:
         raise UserError(f"{file} is broken ({error})") from None
     if (record.instrument, record.run) != (instrument, result.run):
@@ -267,7 +240,8 @@ class RunFolder:
 
     def record(self, *events: Event) -> None:
         """Add events to `events.jsonl`, with the time; if the run is finished, its result gets their digest."""
-        result = check_addable(self.path)
+        files.check_writable(self.path)
+        result = open_run(self.path).result
         add_events(self.path, *events)
         if result:
             self.write_result(result)
@@ -360,14 +334,6 @@ def _check_own(folder: RunFolder, config: RunConfig) -> None:
         problem = f"{EVENTS} is damaged: it belongs to another run;"
     if problem:
         raise UserError(f"{path}: {problem} a restart archives the run and starts again")
-
-
-def check_addable(path: Path) -> Result | None:
-    """Return the result of a run; `UserError` if nothing is added to its record, packed or written by older code."""
-    files.check_writable(path)
-    if (result := open_run(path).result) and result.format != FORMAT:
-        raise UserError(f"{path} was recorded by older code: nothing is added to its record; a restart runs it again")
-    return result
 
 
 def add_events(path: Path, *events: Event) -> None:
