@@ -149,16 +149,6 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"seeds": f"0-{2**40}"}, "at most 1,000,000 runs"),
         ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
         ({"per": [{"when": {"arch": "lstm", "seed": 0}, "base": {"train": {"steps": 9}}}]}, "when: unknown key 'seed'"),
-        ({"contrasts": [[{"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),
-        ({"contrasts": [[{"arch": "lstm"}, {"arch": "stm"}]]}, "contrasts: no run of the grid has"),
-        ({"contrasts": [[{"arch": ["lstm", "cnn"]}, {"arch": "lstm"}]]}, "each of .contrasts. must be two conditions"),
-        (
-            {
-                "axes": {"data.split": ["copy", "reverse"]},
-                "contrasts": [[{"data.split": "copy"}, {"data.split": "reverse"}]],
-            },
-            "contrasts: the two conditions have no test set in common",
-        ),
         ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid needs a task"),
     ],

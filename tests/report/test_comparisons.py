@@ -1,6 +1,5 @@
 """The comparisons of a study in words, and its verdict in sentences."""
 
-import json
 import re
 from itertools import permutations
 from pathlib import Path
@@ -10,13 +9,9 @@ import pytest
 
 from tests.example_plots import runs
 from tests.example_records import result, rival, three_architectures, write
-from tests.example_study import planned
 from tfstudy.analysis.summary import rows_of
-from tfstudy.launchers.batch import save_plan
 from tfstudy.report.comparisons import MAX_DETAILED, comparisons, verdict
-from tfstudy.report.markup import MINUS
 from tfstudy.report.tables import Table, table
-from tfstudy.runs.find import read_plan
 
 BETTER = re.compile(r"(\w+) \([\d.]+\) is significantly better than (.+?)(?=, and \w+ \([\d.]+\) is|;|\.$)")
 NAME = re.compile(r"(\w+) \([\d.]+\)")
@@ -45,22 +40,6 @@ def test_comparisons_say_what_is_higher_what_is_not_tested_and_how_many_seeds_an
         one["splits"]["test"]["n"] = 10**6
     _, first = said(write(tmp_path / "tiny", *tiny))
     assert (first["q"], first["difference"], first["needed to decide"]) == ("<.001", "+0.0", "no difference to find")
-
-
-def test_contrasts_named_before_the_runs_are_a_family_of_their_own_and_later_ones_are_not_recorded(tmp_path):
-    spread = {"lstm": (0.5, 0.52, 0.51, 0.53), "cnn": (0.54, 0.57, 0.53, 0.56), "transformer": (0.5, 0.56, 0.6, 0.52)}
-    [job] = [one._replace(path=str(tmp_path / "study" / one.name)) for one in planned()]
-    named = [{"arch": "lstm"}, {"arch": "cnn", "split": "length"}]
-    save_plan([job], [named])
-    write(tmp_path / "study", *(rival(s, share, arch) for arch in spread for s, share in enumerate(spread[arch])))
-    found = table(tmp_path / "study")
-    [one] = json.loads(found.render("json"))["contrasts"]
-    assert (one["first"], one["second"], one["test_set"], one["difference"]) == ("lstm", "cnn", "length", -3.5)
-    [same] = [pair for pair in rows_of(found.pairs) if abs(pair.mean) == pytest.approx(3.5)]
-    assert one["q"] == one["p"] == same.p < 0.05 < same.q
-    assert f"named before the runs: lstm minus cnn on length: {MINUS}3.5 [" in found.render("md")
-    save_plan([job], [named, [named[0], {"arch": "transformer"}]])
-    assert read_plan(tmp_path / "study").contrasts == [named]
 
 
 # The verdict

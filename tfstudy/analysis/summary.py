@@ -253,28 +253,6 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
-def contrasts(
-    conditions: "pd.DataFrame", pairs: "pd.DataFrame", named: Sequence[Sequence[Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Return the comparisons of a contrast's first condition with its second one, both given by settings.
-
-    They were named before the runs, and are a family of their own: q is p adjusted for their number.
-    """
-    rows = rows_of(conditions)
-    settings = [(row.config | {key: getattr(row, key) for key in NAMES}).items() for row in rows]
-    found = {
-        one.Index: {
-            "first": rows[one.first].label, "second": rows[one.second].label, "test_set": rows[one.first].split_label,
-            "difference": one.mean, "low": one.low, "high": one.high, "p": one.p,
-        }
-        for pair in rows_of(pairs)
-        for one in (pair, swapped(pair))
-        if any(a.items() <= settings[one.first] and b.items() <= settings[one.second] for a, b in named)
-    }  # fmt: skip
-    q = stats.q_values([one["p"] for one in found.values()])
-    return [one | {"q": float(own)} for one, own in zip(found.values(), q, strict=True)]
-
-
 def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
     """Return the settings that decide, with the seed, the initial weights and the order of training.
 

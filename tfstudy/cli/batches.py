@@ -31,7 +31,7 @@ def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = 
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
     with running(settings) as executor:
         batch = grid_batch(grid, study, settings.options, executor.threads, smoke)
-        save_plan(batch.jobs, grid.get("contrasts", ()))
+        save_plan(batch.jobs)
         return run_batch(batch, executor)
 
 
@@ -39,7 +39,7 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
     """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
     slurm = Slurm(settings)
     batch = grid_batch(grid, study, settings.options, slurm.threads, smoke)
-    save_plan(batch.jobs, grid.get("contrasts", ()))
+    save_plan(batch.jobs)
     for note in batch_notes(batch):
         print(note)
     if not (pending := batch.pending):

@@ -38,7 +38,7 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     """
     grid = validated(grid)
     points = list(_points(grid))
-    _check_selectors(grid, [point for point, _ in points])
+    _check_selectors(grid)
 
     def excluded(point: Point) -> bool:
         return any(matches(point, part) for part in grid["exclude"])
@@ -128,27 +128,15 @@ def matches(point: Point, selector: Point) -> bool:
     return all(point.get(key) in values for key, values in wanted.items())
 
 
-def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
-    """`UserError` for a key that no run has, and for a contrast that is no pair of conditions that are compared."""
+def _check_selectors(grid: Tree) -> None:
+    """`UserError` for a key that no run has."""
     shared = dict.fromkeys([*flatten(grid["base"]), *_keys(grid["axes"])])
     own = [key for part in grid["per"] for key in (*flatten(part["base"]), *_keys(part["axes"]))]
     keys = dict.fromkeys(["seed", *shared, *own])
-    sides = [side for pair in grid["contrasts"] for side in pair]
-    for selector in (*grid["exclude"], *sides):
-        for key in flatten(selector):
-            one_of("key", key, keys, "exclude and contrasts")
+    for key in (key for selector in grid["exclude"] for key in flatten(selector)):
+        one_of("key", key, keys, "exclude")
     for key in (key for part in grid["per"] for key in flatten(part["when"])):
         one_of("key", key, shared, "when")  # it can't see seeds, nor what other parts set
-    for pair in grid["contrasts"]:
-        if len(pair) != 2 or not all(pair) or any(isinstance(v, list) for side in pair for v in flatten(side).values()):
-            raise UserError(f"each of 'contrasts' must be two conditions with keys and values, but is {quoted(pair)}")
-        tests = []
-        for side in pair:
-            tests.append({(p.get("task"), p.get("data.split")) for p in points if matches(p, side)})
-            if not tests[-1]:
-                raise UserError(f"contrasts: no run of the grid has {quoted(side)}")
-        if tests[0].isdisjoint(tests[1]):
-            raise UserError(f"contrasts: the two conditions have no test set in common: {quoted(pair)}")
 
 
 def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:

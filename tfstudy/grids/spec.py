@@ -38,7 +38,6 @@ class Grid(Section):
     axes: Axes = Field({})  # a run for each combination: {arch: [lstm, cnn], data: [{split: simple}, {split: length}]}
     per: list[Tree] = Field([])  # see `Part`
     exclude: list[Tree] = Field([])  # combinations to leave out: [{arch: cnn, data.split: length}]
-    contrasts: list[list[Tree]] = Field([])  # pairs of conditions, tests of their own: [[{arch: lstm}, {arch: cnn}]]
     seeds: Any = None  # 0-4, or a number, or a list
     smoke: bool = False  # whether every run is a quick check, kept out of the results
     tiers: dict[str, Tree | None] = Field({})  # what `--tier NAME` changes: {quick: {seeds: 0}}

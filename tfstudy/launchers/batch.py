@@ -26,7 +26,7 @@ from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import write_atomically
 from tfstudy.runs.find import PLANS, Plan, RunStatus, find_runs, read_plan
-from tfstudy.runs.store import has_result, is_finished, open_run, read_config, read_result
+from tfstudy.runs.store import has_result, open_run, read_config, read_result
 
 READ = 200  # finished runs that are read for an estimate
 RunTime = tuple[frozenset[tuple[str, str]], float, float]  # settings, seconds a step and of the evaluation
@@ -88,23 +88,17 @@ def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -
     ]
 
 
-def save_plan(jobs: Sequence[Job], contrasts: Sequence[Sequence[Tree]] = ()) -> None:
+def save_plan(jobs: Sequence[Job]) -> None:
     """Write the planned runs into the study's folder, so that those that have not started are shown and can be resumed.
 
-    A plan of the same configs is replaced: after a change of code its runs have other names. Contrasts are recorded
-    only while no run has finished. `UserError` if the folder can't be written.
+    A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
+    can't be written.
     """
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
     presets = {job.name: job.options.preset for job in jobs}
-    named = [[flatten(side) for side in pair] for pair in contrasts]
-    if any(map(is_finished, find_runs(jobs[0].study))):
-        known = read_plan(jobs[0].study).contrasts
-        if late := sum(pair not in known for pair in named):
-            print(f"contrasts not recorded, since a run had finished before: {late}", flush=True)
-        named = known
-    saved = Plan(presets, {job.name: job.config for job in jobs}, named)
+    saved = Plan(presets, {job.name: job.config for job in jobs})
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """The notes under a table: what its numbers are, how they were tested, how the runs were trained and evaluated."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.labels import Condition, preset_text
@@ -11,7 +11,7 @@ from tfstudy.analysis.published import SIGN_NOTE
 from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
 from tfstudy.errors import some
 from tfstudy.grids.fairness import Contender, unequal_terms
-from tfstudy.report.markup import count_range, ends, number, plural, q_equals, several
+from tfstudy.report.markup import count_range, plural, several
 from tfstudy.runs.schema import SplitScores, metric_name
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MAX_LISTED = 5  # parts of a note
 _some = partial(some, most=MAX_LISTED, separator="; ", last="; and ")
 NOTABLE = 0.01  # share of outputs that were cut
 SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
-ABOUT, WARNING, LEFT_OUT, CONTRAST = "about", "warning", "left out", "contrast"  # kinds; ABOUT with --notes only
+ABOUT, WARNING, LEFT_OUT = "about", "warning", "left out"  # kinds; ABOUT with --notes only
 
 
 class Note(NamedTuple):
@@ -62,7 +62,7 @@ def first_note(rows: "pd.DataFrame") -> str:
 
 
 def shown_notes(rows: "pd.DataFrame", notes: Sequence[Note], every: bool = False) -> list[str]:
-    """Return what a reader of a table needs first, in at most four lines and one for each contrast, or all notes.
+    """Return what a reader of a table needs first, in at most four lines, or all notes.
 
     First are what the numbers are, what is wrong with runs, which runs are left out, and the sources.
     """
@@ -70,18 +70,9 @@ def shown_notes(rows: "pd.DataFrame", notes: Sequence[Note], every: bool = False
     sign = [SIGN_NOTE] * any(not one.same_settings for one in quoted)
     if every:
         return [*sign, *(note.text for note in notes)]
-    kinds = (CONTRAST, WARNING, LEFT_OUT)
-    named, warnings, left_out = ([note.text for note in notes if note.kind == kind] for kind in kinds)
+    warnings, left_out = ([note.text for note in notes if note.kind == kind] for kind in (WARNING, LEFT_OUT))
     sources = sorted({f"[{one.figure.paper}] {one.figure.citation}" for one in quoted})
-    return list(filter(None, [first_note(rows), *named, *map("; ".join, (warnings, left_out, [*sign, *sources]))]))
-
-
-def contrast_note(one: Mapping[str, Any]) -> Note:
-    """Return the line of a row of `summary.contrasts`."""
-    measured = f"{number(one['difference'], '+')} {ends(one['low'], one['high'], '+')}"
-    names = f"{one['first']} minus {one['second']} on {one['test_set']}"
-    tested = f"{q_equals(one['q'])} among the contrasts" if one["q"] == one["q"] else f"not tested: {A_TEST_NEEDS}"
-    return Note(CONTRAST, f"named before the runs: {names}: {measured} ({tested})")
+    return list(filter(None, [first_note(rows), *map("; ".join, (warnings, left_out, [*sign, *sources]))]))
 
 
 # On the statistics, and on what was published

@@ -22,14 +22,14 @@ from tfstudy.analysis import labels
 from tfstudy.analysis.frame import DEFAULT, Study, read_finished_runs
 from tfstudy.analysis.labels import OUTDATED, Condition
 from tfstudy.analysis.published import Quotation, papers, quotations
-from tfstudy.analysis.summary import OVER_LENGTHS, conditions, contrasts, letters, mean_of, pairs, rows_of, swapped
+from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, swapped
 from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report import markup
 from tfstudy.report.markup import csv_text, ends, escape_latex, number, p_value, plural, short_number
-from tfstudy.report.notes import Note, contrast_note, shown_notes, table_notes
+from tfstudy.report.notes import Note, shown_notes, table_notes
 from tfstudy.report.render import Cells, Listing, Written, render
-from tfstudy.runs.find import read_plan, study_folder
+from tfstudy.runs.find import study_folder
 from tfstudy.runs.schema import metric_name
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ class Table:
     pairs: "pd.DataFrame"  # the comparisons behind it, see `summary.pairs`
     baseline: str
     notes: Sequence[Note]  # how means, intervals and tests were computed, and what was left out
-    contrasts: Sequence[dict[str, Any]] = ()  # see `summary.contrasts`
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -98,8 +97,7 @@ class Table:
     def listing(self, format: str, notes: bool = False) -> Listing:
         """Return the texts for a format, and all notes or those that a reader needs first; all values for JSON."""
         plain: dict[str, Any] = {"baseline": self.baseline or None, "rows": values(self)}
-        plain |= {"contrasts": self.contrasts} if self.contrasts else {}
-        plain |= {"notes": [own.text for own in self.notes]}
+        plain["notes"] = [own.text for own in self.notes]
         return Listing(wide(self.rows, self.baseline, format), shown_notes(self.rows, self.notes, notes), plain)
 
     def __repr__(self) -> str:
@@ -151,9 +149,7 @@ def build_table(study: Study, found: "pd.DataFrame", baseline: str = "") -> Tabl
     if other and (uncompared := sum(family not in other for family in found["family"])):
         text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
         notes.append(Note("", f"{text}examples and amount of training data"))
-    by_tag = any(row.tag for row in rows)  # a contrast is of whole test sets
-    named = [] if by_tag else contrasts(found, compared, read_plan(study.root).contrasts)
-    return Table(found, compared, baseline, [*(contrast_note(one) for one in named), *notes], named)
+    return Table(found, compared, baseline, notes)
 
 
 def _numbers(rows: Sequence[Condition], groups: list[str], against: Sequence[Any]) -> dict[str, list[Any]]:

@@ -157,7 +157,6 @@ class Plan(msgspec.Struct):
 
     runs: dict[str, str]  # presets
     configs: dict[str, dict[str, Any]] = {}
-    contrasts: list[list[dict[str, Any]]] = []  # that its file named before a run had finished
 
 
 class RunStatus(NamedTuple):
@@ -190,8 +189,7 @@ def read_plan(study: Path) -> Plan:
     for path in sorted((study / PLANS).glob("*.json")):
         with suppress(OSError, BrokenError, *store.UNREADABLE):
             found = msgspec.json.decode(read_plain(path, MAX_PLAN), type=Plan)
-            new = [pair for pair in found.contrasts if pair not in plan.contrasts]
-            plan = Plan(plan.runs | found.runs, plan.configs | found.configs, plan.contrasts + new)
+            plan = Plan(plan.runs | found.runs, plan.configs | found.configs)
     return plan
 
 
