@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_study import finish_run, planned, start_run
+from tests.example_study import planned, start_run
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import grid_batch, resumed_jobs, save_plan
 from tfstudy.runs.find import study_runs
@@ -58,17 +58,6 @@ def test_a_grid_says_before_training_what_is_unequal_between_its_architectures()
     parts = ["train.batch_size 64 (lstm), 8 (mingru)", "train_examples 50 (lstm), 60 (mingru)"]
     assert terms == f"architectures differ in training: {'; '.join(parts)}"
     assert said(axes={"arch": ["mingru"]}) == []
-
-
-def test_a_grid_says_which_finished_runs_it_does_not_measure(capsys):
-    assert tfstudy(*RATES, "--dry-run", "--format", "json") == 0
-    for run in json.loads(capsys.readouterr().out)["runs"]:
-        finish_run(Path(run["path"]))
-    for words in (["--dry-run"], []):
-        assert tfstudy(*RATES, "--measure", "layer_gradients", *words) == 0
-        assert "4 finished runs kept without layer_gradients" in capsys.readouterr().out
-    assert tfstudy(*RATES, "--dry-run") == 0
-    assert "layer_gradients" not in capsys.readouterr().out
 
 
 def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):

@@ -21,7 +21,7 @@ from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.plugins import command
 from tfstudy.report.markup import plural
-from tfstudy.report.progress import BatchProgress, batch_notes, forecast
+from tfstudy.report.progress import BatchProgress, forecast
 from tfstudy.report.render import Listing
 from tfstudy.runs.files import results_words
 from tfstudy.runs.find import FAILED, INTERRUPTED, PENDING, study_runs
@@ -40,7 +40,7 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
     slurm = Slurm(settings)
     batch = grid_batch(grid, study, settings.options, slurm.threads, smoke)
     save_plan(batch.jobs)
-    for note in batch_notes(batch):
+    for note in batch.unequal:
         print(note)
     if not (pending := batch.pending):
         print(f"all {plural(len(batch.jobs), 'run')} already finished ({study})")
@@ -75,7 +75,7 @@ def run_batch(batch: Batch, executor: Executor) -> int:
     finished = len(batch.jobs) - len(pending)
     runs = plural(len(pending), "run")
     print(f"{runs} to start, {finished} already finished{study}; {executor.describe()}", flush=True)
-    for note in batch_notes(batch):
+    for note in batch.unequal:
         print(note, flush=True)
     if pending:
         folder = pending[0].study

@@ -27,15 +27,12 @@ def grid(
     set_: Annotated[list[str] | None, opt.option("--set", metavar="KEY=V,...", help="Values of a setting.")] = None,
     tier: Annotated[str, opt.option(metavar="NAME", help="Size of the grid: smoke, quick or full.")] = "",
     study: Annotated[str, opt.option(metavar="NAME", help="Folder of the results (the grid's name).")] = "",
-    resume: Annotated[
-        str, opt.option(metavar="STUDY", help="Run what this study has left; repeat --measure and --logger.")
-    ] = "",
+    resume: Annotated[str, opt.option(metavar="STUDY", help="Run what this study has left; repeat --logger.")] = "",
     dry_run: Annotated[bool, opt.option("--dry-run", help="List the runs and the estimated time.")] = False,
     per_device: opt.PerDevice = "auto",
     accelerator: opt.Accelerator = "auto",
     execution: opt.Execution = "eager",
     logger: opt.LoggerNames = "",
-    measure: opt.MeasureNames = "",
     launcher: Annotated[str, opt.option(metavar="NAME", help="local, ray (at RAY_ADDRESS) or slurm.")] = "local",
     slurm: Annotated[
         list[str] | None, opt.option("--slurm", metavar="KEY=VALUE", help="Option of sbatch: partition=gpu.")
@@ -50,7 +47,7 @@ def grid(
 
     if listing_format(format_) != "text" and (resume or not dry_run):
         raise UserError("--format needs --dry-run and a grid; `tfstudy table STUDY --format json` has the results")
-    options = opt.run_options(accelerator, execution, logger, measure)
+    options = opt.run_options(accelerator, execution, logger)
     if one_of("launcher", launcher, LAUNCHERS) != "slurm" and slurm:
         raise UserError(f"--slurm needs --launcher slurm, but --launcher is '{launcher}'")
     settings = ExecutorSettings(per_device, options, launcher, os.environ.get("RAY_ADDRESS", ""), tuple(slurm or ()))

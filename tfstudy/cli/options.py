@@ -69,19 +69,16 @@ Accelerator = Annotated[str, option(help="auto, cpu or cuda.", metavar="NAME")]
 Execution = Annotated[str, option(metavar="NAME", help="Steps: eager, or graphed (CUDA graphs).")]
 PerDevice = Annotated[str, option(help="Runs at once on each device (auto).", metavar="N")]
 LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb.")]
-MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Instruments in training: layer_gradients.")]
 
 
-def run_options(accelerator: str, execution: str, logger: str = "", measure: str = "") -> "RunOptions":
+def run_options(accelerator: str, execution: str, logger: str = "") -> "RunOptions":
     """Return how each run is executed; `UserError` for an unknown name."""
     from tfstudy.experiment.api import EXECUTIONS, RunOptions, check_loggers
-    from tfstudy.instruments import parse_in_training
 
     one_of("execution", execution, EXECUTIONS)
     loggers = tuple(dict.fromkeys(name.strip() for name in logger.split(",") if name.strip()))
     check_loggers(loggers)
-    measured = parse_in_training(measure)
-    return RunOptions(accelerator=accelerator, loggers=loggers, measure=measured, execution=execution)
+    return RunOptions(accelerator=accelerator, loggers=loggers, execution=execution)
 
 
 # Results

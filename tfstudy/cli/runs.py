@@ -34,7 +34,6 @@ def run(
     accelerator: opt.Accelerator = "auto",
     execution: opt.Execution = "eager",
     logger: opt.LoggerNames = "",
-    measure: opt.MeasureNames = "",
     study: Annotated[str, opt.option(help="Study: a folder within the results (runs).", metavar="NAME")] = "runs",
     online: opt.Online = False,
     quiet: opt.Quiet = False,
@@ -43,7 +42,7 @@ def run(
     """Train and evaluate one model; repeat the command to resume it."""
     from tfstudy.runs.files import results_folder
 
-    options = opt.run_options(accelerator, execution, logger, measure)
+    options = opt.run_options(accelerator, execution, logger)
     study = opt.study_name(study)
     resolved, preset = requested(task, arch, preset, config, set_, split, seed, smoke, online, quiet)
     folder = results_folder(results, resolved.smoke)

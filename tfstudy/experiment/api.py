@@ -4,7 +4,7 @@ Imports torch only to look for devices and when a run starts.
 """
 
 import platform
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,7 @@ from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.errors import UserError, one_of
-from tfstudy.runs.files import command_again, results_folder
+from tfstudy.runs.files import results_folder
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,6 @@ class RunOptions(NamedTuple):
     restart: bool = False  # archive the existing run and start again
     accelerator: str = "auto"  # one of ACCELERATORS
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
-    measure: tuple[str, ...] = ()  # instruments that listen to training
     tuning: bool = False  # a trial of a search: no test set is evaluated
     execution: str = "eager"  # of training steps, one of EXECUTIONS: see `tfstudy.training.graphs`
 
@@ -52,14 +51,6 @@ def check_loggers(names: Sequence[str]) -> None:
     if missing := [name for name in names if not find_spec(name)]:
         packages = " ".join(missing)
         raise UserError(f"logger {','.join(missing)}: not installed; to install it: pip install {packages}")
-
-
-def check_measured(names: Iterable[str], measured: Collection[str], path: Path, smoke: bool) -> None:
-    """`UserError` if what a run has trained so far was not measured with all these instruments."""
-    for name in names:
-        if name not in measured:
-            again = command_again(path, smoke, "--measure", name)
-            raise UserError(f"{path} was trained without measuring {name}; `{again}` trains it again")
 
 
 def device_of(options: RunOptions) -> "torch.device":

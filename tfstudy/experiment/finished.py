@@ -14,7 +14,7 @@ from tfstudy.config.resolve import check_local, resolve, resolve_section
 from tfstudy.config.trees import unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.evaluate import Generated, cut_outputs, generated
-from tfstudy.experiment.api import DEFAULTS, RunOptions, check_measured, device_of
+from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, undisturbed, with_decoding
 from tfstudy.experiment.score import score, scored_splits
 from tfstudy.instruments.attention import Attention, Read, measure_attention, read
@@ -145,7 +145,7 @@ class FinishedRun:
     def measure(self, instrument: str, save: bool = False, **settings: Any) -> Measurement:
         """Measure the run with an instrument, such as `run.measure("entropy", examples=50)`.
 
-        A test set that it reads is counted in `events.jsonl`. What is measured during training is read from the folder.
+        A test set that it reads is counted in `events.jsonl`.
 
         Args:
             instrument: The name of an instrument (`tfstudy list instruments`).
@@ -157,9 +157,6 @@ class FinishedRun:
         """
         self._needs_data()
         cls = instruments.find(instrument)
-        if cls.during_training:
-            check_measured([instrument], store.saved_instruments(self.path), self.path, self.result.smoke)
-            return store.read_measurement(self.path, instrument)
         config, subject = resolve_section(cls.Config, settings), self.subject
         examples, test = 0, ""
         if isinstance(config, ExampleSettings):
@@ -285,7 +282,7 @@ def measure_runs(
         if len(paths) > 1:
             print(f"{number} of {len(paths)}: {path}", flush=True)
         before = None
-        if not (cls.during_training or save):
+        if not save:
             with suppress(UserError):
                 before = store.read_measurement(path, instrument)
         try:

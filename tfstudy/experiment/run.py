@@ -15,19 +15,17 @@ from tfstudy.experiment.api import (
     EXECUTIONS,
     RunOptions,
     check_loggers,
-    check_measured,
     device_name,
     device_of,
 )
 from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare, undisturbed
 from tfstudy.experiment.score import score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
-from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.files import packed_in, utc_now, write_atomically
 from tfstudy.runs.identity import environment
 from tfstudy.runs.schema import DecodingSettings, Event, Result
-from tfstudy.runs.store import RunFolder, is_finished, open_run, read_result, run_folder, saved_instruments, write_run
+from tfstudy.runs.store import RunFolder, is_finished, open_run, read_result, run_folder, write_run
 from tfstudy.tasks.base import overlap, warnings
 
 
@@ -58,8 +56,6 @@ def run(
     """
     check_loggers(options.loggers)
     one_of("execution", options.execution, EXECUTIONS)
-    for name in options.measure:
-        known_in_training(name)
     device = device_of(options)
     prepared = prepare(config)
     check_output(config.arch, prepared.model, prepared.data)
@@ -143,6 +139,5 @@ def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> 
     if result.tuning != options.tuning:
         kind = "a trial of tuning" if result.tuning else "not a trial of tuning"
         raise UserError(f"the run at {folder.path} is {kind}; use another folder of results")
-    check_measured(options.measure, saved_instruments(folder.path), folder.path, result.smoke)
     report(f"already finished (a restart runs it again): {folder.path}")
     return Outcome(folder.path, result, False)

@@ -1,15 +1,14 @@
-"""The training of one run, from its last checkpoint if there is one, with instruments that listen."""
+"""The training of one run, from its last checkpoint if there is one."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from tfstudy.data.module import TaskData
-from tfstudy.experiment.api import RunOptions, check_measured, device_of
+from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
-from tfstudy.instruments.during_training import Listener, listener, measurement
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.schema import Event
-from tfstudy.runs.store import RunFolder, save_measurement
+from tfstudy.runs.store import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
 from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint, rewind_metrics
@@ -44,14 +43,6 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run)
     step = checkpoint["global_step"] if checkpoint else 0
-    callbacks = checkpoint["callbacks"] if checkpoint else {}
-    measured = [key.removeprefix(Listener.state_key) for key in callbacks if key.startswith(Listener.state_key)]
-    if checkpoint:
-        check_measured(options.measure, measured, folder.path, config.smoke)
-    listeners = [listener(name, config) for name in dict.fromkeys([*options.measure, *measured])]
-    for one in listeners:
-        if state := callbacks.get(one.state_key):
-            one.load_state_dict(state)
 
     def tell(line: str) -> None:
         report(line)
@@ -64,26 +55,20 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
         folder.log(f"resumed after step {step}")
         folder.record(Event(event="resumed", step=step))
     checkpoints = Checkpoints(folder.checkpoints, folder.run, folder.metrics)
-    diverged = ""
     try:
         if step < config.train.steps:
             fit(
                 module,
                 training_data(prepared),
-                callbacks=[TrainingProgress(folder.log), checkpoints, *listeners],
+                callbacks=[TrainingProgress(folder.log), checkpoints],
                 loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step)],
                 resume=last if checkpoint else None,
                 accelerator=device_of(options).type,
                 execution=execution,
             )
     except DivergenceError as error:
-        diverged = str(error)
-        folder.log(diverged)
-    for one in listeners:  # what an interrupted process measured is in its checkpoint
-        if one.rows:
-            save_measurement(folder.path, measurement(one, folder.run))
-    if diverged:
-        return Trained("diverged", diverged)
+        folder.log(str(error))
+        return Trained("diverged", str(error))
     totals = load_checkpoint(last, folder.run)["callbacks"][TrainingProgress.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))

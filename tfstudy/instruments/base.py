@@ -34,7 +34,6 @@ class Instrument(ABC):
     summary: ClassVar[str]  # one line for `tfstudy list instruments`
     chart: ClassVar[Chart]
     version: ClassVar[int] = 1  # raise it when the same model and settings lead to other numbers
-    during_training: ClassVar[bool] = False  # whether it is a `TrainingInstrument`
     Config: ClassVar[type[Settings]] = Settings
 
     def __init__(self, config: Settings) -> None:

@@ -16,7 +16,7 @@ from tfstudy.report.markup import duration, plural
 from tfstudy.report.render import STYLES, Cells, Listing
 from tfstudy.runs import find
 from tfstudy.runs.files import resume_study_command, study_zips
-from tfstudy.runs.store import open_run, read_result, saved_instruments
+from tfstudy.runs.store import open_run, read_result
 
 if TYPE_CHECKING:
     from tfstudy.launchers.batch import Batch
@@ -216,7 +216,7 @@ def forecast(batch: "Batch", parallel: int) -> Listing:
     if left is not None:
         runs = f"{plural(pending, 'run')}, {parallel} in parallel"
         estimate = [f"about {duration(left)} for {runs} (estimated from finished runs)"]
-    notes = batch_notes(batch)
+    notes = [*batch.unequal]
     each = [
         {"name": job.name, "path": job.path, "state": state, "settings": varied, "seconds": cost}
         for job, state, varied, cost in zip(batch.jobs, frame["state"], frame["settings"], costs, strict=True)
@@ -226,18 +226,3 @@ def forecast(batch: "Batch", parallel: int) -> Listing:
     total = Text(f"{plural(len(costs), 'run')}, {finished} finished", "bold")
     cells = Cells.listed(frame, folded=("run", "settings"), styles=STYLES)
     return Listing([cells, "", total, *notes, *estimate], (), values)
-
-
-def batch_notes(batch: "Batch") -> list[str]:
-    """Return lines on what is unequal between architectures, and not measured as `--measure` asks."""
-    missing = Counter(
-        name
-        for job in batch.jobs
-        if job.finished and job.options.measure
-        for name in set(job.options.measure).difference(saved_instruments(Path(job.path)))
-    )
-    return [
-        *batch.unequal,
-        *(f"{plural(n, 'finished run')} kept without {name}, which is measured during training; to measure it, run "
-          "the grid with another --results" for name, n in missing.items()),
-    ]  # fmt: skip

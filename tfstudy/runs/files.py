@@ -200,14 +200,14 @@ def has_study(path: Path) -> bool:
     return len(path.parents) > 3
 
 
-def command_again(path: Path, smoke: bool = False, *more: str) -> str:
-    """The command that runs a run again, with more words: in the same study, or beside it if the study is packed."""
+def command_again(path: Path, smoke: bool = False) -> str:
+    """The command that runs a run again: in the same study, or beside it if the study is packed."""
     study, results = (path.parents[2], path.parents[3]) if has_study(path) else (Path(), RESULTS)
     if smoke:  # its own folder is named after that of other runs
         results = Path(str(_named(results)).removesuffix(SMOKE))
     where, again = ("-again", []) if packed_in(path) else ("", ["--restart"])
     place = ["--study", study.name + where] if study.name else []
-    return command("run", "--config", path / "config.yaml", *results_words(results), *place, *more, *again)
+    return command("run", "--config", path / "config.yaml", *results_words(results), *place, *again)
 
 
 def resume_study_command(study: Path) -> str:
