@@ -101,7 +101,6 @@ def test_a_run_records_its_limit_its_peaks_its_kinds_of_errors_and_trivial_syste
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **settings)
     result = outcome.result
     assert (result.generation_limit.per_source_token, result.generation_limit.constant) == (1.0, 16)
-    assert all(20 < peak < 100_000 for peak in (result.train_peak_mib, result.evaluate_peak_mib))
     for split, scores in result.splits.items():
         assert scores.errors == summarize_errors(tfstudy.load(outcome.path).predictions(split))
         assert sum(kind.n for kind in scores.errors.values()) == scores.n > 0

@@ -59,7 +59,7 @@ def test_a_resumed_training_has_the_weights_of_an_undisturbed_one(arch, tmp_path
     assert same(resumed(checkpoint, arch=arch), trained(arch, **SETTINGS))
 
 
-def test_tokens_and_the_highest_memory_of_earlier_processes_count(tmp_path):
+def test_tokens_of_earlier_processes_count(tmp_path):
     _, data = small_training(**SETTINGS)
     tokens = [data.encoded["train"].batch(data.batches.index(step)).tokens for step in range(6)]
     checkpoint = interrupted(tmp_path, TrainingProgress(lambda _: None))
@@ -67,9 +67,6 @@ def test_tokens_and_the_highest_memory_of_earlier_processes_count(tmp_path):
     bar = TrainingProgress(lambda _: None)
     resumed(checkpoint, bar)
     assert bar.state_dict()["tokens"] == sum(tokens)
-    assert bar.state_dict()["peak_mib"] > 20
-    bar.load_state_dict({"seconds": 0.0, "tokens": 0.0, "peak_mib": 1e6})
-    assert bar.state_dict()["peak_mib"] == 1e6
 
 
 # From which checkpoint training continues

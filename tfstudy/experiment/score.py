@@ -15,7 +15,6 @@ from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import SplitScores
 from tfstudy.runs.store import RunFolder
 from tfstudy.tasks.base import Task
-from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.progress import ProgressLines
 
 
@@ -35,7 +34,6 @@ def score(
     """
     start, task, config, scores = time.monotonic(), prepared.task, prepared.config, dict[str, SplitScores]()
     characters = getattr(config.data, "tokens", "words") == "characters"  # of `pairs`
-    reset_peak(device)
     for name in names:
         examples = evaluate.sample(task.examples(name), config.eval.max_examples)
         shown = ProgressLines(f"evaluate {name}", len(examples), "examples").examples
@@ -49,6 +47,5 @@ def score(
         "splits": scores,
         "lengths": accuracy_by_length(tested),
         "evaluate_seconds": round(time.monotonic() - start, 2),
-        "evaluate_peak_mib": peak_mib(device),
         "generation_limit": generation_limit(task, config.decode),
     }

@@ -28,7 +28,6 @@ class Trained(NamedTuple):
     step: int = 0  # of the weights to evaluate
     train_tokens: float = 0.0  # target tokens trained on
     train_seconds: float = 0.0
-    train_peak_mib: float = 0.0  # highest memory in training
 
 
 def training_data(prepared: Prepared) -> TaskData:
@@ -73,4 +72,4 @@ def train(prepared: Prepared, folder: RunFolder, options: RunOptions, report: Re
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
     seconds = round(totals["seconds"], 2)
-    return Trained("finished", "", weights["global_step"], totals["tokens"], seconds, totals.get("peak_mib", 0.0))
+    return Trained("finished", "", weights["global_step"], totals["tokens"], seconds)

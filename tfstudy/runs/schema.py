@@ -35,7 +35,6 @@ METRIC_NAMES = {  # in tables and in configs/published.csv
 }
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
-Mebibytes = Annotated[float, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]  # a BLEU of 100 is rounded
 
 
@@ -162,8 +161,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     train_tokens: float = 0.0
     train_seconds: Seconds = 0.0
     evaluate_seconds: Seconds = 0.0
-    train_peak_mib: Mebibytes = 0.0  # highest memory of the process (CPU) or of its tensors (CUDA); 0: unknown
-    evaluate_peak_mib: Mebibytes = 0.0
     train_flops_estimate: float = 0.0
     reused_from: str | None = None  # the run whose weights were copied, if this one did not train
     decode: DecodingSettings = DecodingSettings()

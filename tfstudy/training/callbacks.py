@@ -6,28 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from tfstudy.data.encoding import Batch
 from tfstudy.training import checkpoints as files
 from tfstudy.training.checkpoints import BEST, LAST, PREVIOUS
-from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.progress import ProgressLines
 
 
 class TrainingProgress(Callback):
     """Shows step, loss, target tokens per second and time left, and passes a line per validation to `log`.
 
-    Its state in a checkpoint holds the seconds of training and the target tokens since the start of the run, and the
-    peak memory in MiB.
+    Its state in a checkpoint holds the seconds of training and the target tokens since the start of the run.
     """
 
     state_key = "progress"
 
     def __init__(self, log: Callable[[str], None] = lambda line: None) -> None:
-        self._log, self._device = log, torch.device("cpu")
+        self._log = log
         self._earlier: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes
         self._started, self._tokens = time.monotonic(), 0.0
 
@@ -35,15 +32,13 @@ class TrainingProgress(Callback):
         return {
             "seconds": self._earlier["seconds"] + time.monotonic() - self._started,
             "tokens": self._earlier["tokens"] + self._tokens,
-            "peak_mib": max(self._earlier.get("peak_mib", 0.0), peak_mib(self._device)),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._earlier = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._started, self._device = time.monotonic(), pl_module.device
-        reset_peak(self._device)
+        self._started = time.monotonic()
         self._lines = ProgressLines("training", trainer.max_steps, "steps", trainer.global_step)
 
     def on_train_batch_end(

@@ -1,10 +1,6 @@
-"""Memory: whether it ran out, batches within a budget, and the highest use of this process. Imports no Lightning."""
+"""Memory: whether it ran out, and batches within a budget. Imports no Lightning."""
 
-import contextlib
-import resource
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -14,8 +10,6 @@ from tfstudy.errors import UserError
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  # bytes that an evaluation or a validation may use at a time, as estimated
-MIB = 2**20
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 # Of RuntimeErrors: the allocators of CPU and CUDA, cuBLAS, oneDNN
 PHRASES = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED", "not create a memory object")
 
@@ -55,23 +49,3 @@ def within_budget(
         left = max(0, left - len(source))
     for half in halves:
         yield from within_budget(half, bytes_of)
-
-
-def reset_peak(device: torch.device) -> None:
-    """Measure from now on. Where the system can't reset its peak, that of the whole process remains."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    else:
-        with contextlib.suppress(OSError):
-            CLEAR.write_text("5")  # proc(5): resets VmHWM to the memory used now
-
-
-def peak_mib(device: torch.device) -> float:
-    """Return the highest memory use in MiB: resident memory of the process, or memory of tensors on CUDA."""
-    if device.type == "cuda":
-        return round(torch.cuda.max_memory_allocated(device) / MIB, 1)
-    try:
-        kib = int(STATUS.read_text().partition("VmHWM:")[2].split()[0])
-    except (OSError, IndexError):  # no Linux
-        kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-    return round(kib / 1024, 1)
