@@ -1,15 +1,18 @@
 """Settings: which source wins, how errors are reported, and how they are read and written as YAML."""
 
 import json
+from enum import Enum
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tfstudy import models, tasks
 from tfstudy.cli.runs import requested
-from tfstudy.config.resolve import RETIRED, overrides, resolve
-from tfstudy.config.schema import RunConfig, annotated, to_yaml
+from tfstudy.config.resolve import RETIRED, overrides, resolve, resolve_section
+from tfstudy.config.schema import RunConfig, Section, annotated, to_yaml
 from tfstudy.config.trees import flatten, merge, parse_yaml, unflatten
 from tfstudy.errors import UserError
 
@@ -49,6 +52,27 @@ def test_keys_that_are_gone_are_read_with_their_last_default_only():
     assert errors("train.ema_decay=0.9") == [
         "'train.ema_decay' is no longer a setting; a config may only have its last default, 0.0"
     ]
+
+
+class Mode(Enum):
+    FAST, SLOW = "fast", "slow"
+
+
+class OwnSettings(Section):
+    """Settings of types that YAML does not have, as those of a plug-in may be."""
+
+    sizes: tuple[int, ...] = (1, 2)
+    folder: Path = Path("here")
+    mode: Mode = Mode.FAST
+
+
+def test_settings_of_any_type_are_read_back_from_a_config_file():
+    for settings in ({}, {"sizes": (3,), "folder": Path("there"), "mode": Mode.SLOW}):
+        own = OwnSettings(**settings)
+        tree = parse_yaml(yaml.safe_dump(own.model_dump(mode="json")), "x")
+        assert resolve_section(OwnSettings, tree) == own
+    with pytest.raises(UserError, match=r"'sizes\.0' must be .*, but is 'a'"):
+        resolve_section(OwnSettings, {"sizes": ["a"]})
 
 
 def test_numbers_are_read_as_people_write_them():

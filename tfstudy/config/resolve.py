@@ -3,6 +3,7 @@
 Imports no torch before the names of the task and the architecture are known to be valid, and never Lightning.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -83,7 +84,10 @@ def resolve_section(section: type[Section], values: Any, prefix: str = "", known
     errors = [f"'{prefix}{key}' must be {rule}, but is {quoted(values[key])}" for key, rule in unfit.items()]
     try:
         fit = {key: value for key, value in values.items() if key not in unfit}
-        found = section.model_validate(fit, strict=True)
+        if section is RunConfig:  # of sections that are validated already
+            found = section.model_validate(fit, strict=True)
+        else:  # as JSON, where a list may be a tuple, and a text a path or a member of an enumeration
+            found = section.model_validate_json(json.dumps(fit, default=str), strict=True)
     except ValidationError as error:
         errors += _explain(error, section, prefix, known)
     if errors:
