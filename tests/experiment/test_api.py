@@ -96,7 +96,7 @@ def test_options_that_do_not_fit_and_weights_of_older_code_are_refused(monkeypat
         tfstudy.load(outcome.path)
 
 
-def test_a_run_records_its_limit_its_peaks_its_kinds_of_errors_and_trivial_systems(capsys):
+def test_a_run_records_its_limit_its_kinds_of_errors_and_trivial_systems(capsys):
     settings = SMALL | {"decode.limit": "source", "decode.method": "beam"}
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **settings)
     result = outcome.result

@@ -128,9 +128,10 @@ def test_an_edited_config_or_a_result_of_another_format_is_refused_and_nothing_i
         assert "config.yaml was edited" in capsys.readouterr().err
         assert before == {file: file.read_bytes() for file in before}
     config.write_text(content)
-    result.write_text('{"format": 99, "run": "x"}')
+    names = {"experiment": "", "task": "reverse", "split": "short", "arch": "lstm", "status": "finished"}
+    result.write_text(json.dumps({"format": 2, "run": "", "seed": 0, "smoke": False} | names))
     assert tfstudy(*command()) == 2
-    assert "value 99 - at `$.format`" in capsys.readouterr().err
+    assert "it has format 2, and this version reads 3" in capsys.readouterr().err
     status = run_status(open_run(folder()))
     assert (status.state, "result.json is damaged" in status.reason) == ("failed", True)
 

@@ -82,14 +82,14 @@ def resolve_section(section: type[Section], values: Any, prefix: str = "", known
     values = {key: value for key, value in values.items() if key in own or value not in RETIRED.get(prefix + key, ())}
     unfit = {key: rule for key, value in values.items() if (rule := _unfit(value))}
     errors = [f"'{prefix}{key}' must be {rule}, but is {quoted(values[key])}" for key, rule in unfit.items()]
+    fit = {key: value for key, value in values.items() if key not in unfit}
     try:
-        fit = {key: value for key, value in values.items() if key not in unfit}
-        if section is RunConfig:  # of sections that are validated already
-            found = section.model_validate(fit, strict=True)
-        else:  # as JSON, where a list may be a tuple, and a text a path or a member of an enumeration
-            found = section.model_validate_json(json.dumps(fit, default=str), strict=True)
+        found = section.model_validate(fit, strict=True)
     except ValidationError as error:
-        errors += _explain(error, section, prefix, known)
+        try:  # as JSON, where a list may be a tuple or a set, and a text a path or a member of an enumeration
+            found = section.model_validate_json(json.dumps(fit), strict=True)
+        except (TypeError, ValueError, RecursionError):  # also a `ValidationError`
+            errors += _explain(error, section, prefix, known)
     if errors:
         raise UserError("\n".join(errors))
     return found

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic_core import to_jsonable_python
 
 from tfstudy.errors import UserError
 from tfstudy.models.config import ModelConfig
@@ -148,11 +149,15 @@ def annotated(section: BaseModel, indent: str = "") -> str:
         if not shown:
             limits = "".join(f" {sign} {getattr(m, k)}" for m in field.metadata for k, sign in BOUNDS if hasattr(m, k))
             default = field.is_required() or value == field.default
-            changed = "" if default else f", changed from {json.dumps(field.default)}"
+            changed = "" if default else f", changed from {_as_json(field.default)}"
             comment = f"{_type_name(field.annotation)}{limits}{changed}: {comment}"
         text += textwrap.fill(comment, WIDTH, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
-        text += f"\n{indent}{name}:" + (f"\n{shown}" if shown else f" {json.dumps(value)}\n")
+        text += f"\n{indent}{name}:" + (f"\n{shown}" if shown else f" {_as_json(value)}\n")
     return text
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, default=to_jsonable_python)
 
 
 def _type_name(annotation: Any) -> str:

@@ -18,7 +18,7 @@ from tfstudy.analysis.summary import rows_of
 from tfstudy.config.trees import short_key
 from tfstudy.errors import one_of
 from tfstudy.performance.record import read_records
-from tfstudy.report.markup import MINUS, markdown_list, markdown_table, number, plural, q_equals, significant
+from tfstudy.report.markup import MINUS, ends, markdown_list, markdown_table, number, plural, q_equals, significant
 from tfstudy.report.render import Cells, Listing, Part
 from tfstudy.runs.find import PERFORMANCE
 
@@ -115,7 +115,10 @@ def in_words(judged: Judged) -> Said:
     write = significant if one.instrument or one.over else number
     size, low, high = judged.mean, judged.low, judged.high
     known = low == low and judged.interval != EXACT
-    cell = f"{'+' * (bool(one.minus) and size > 0)}{write(size)}" + f" [{write(low)}, {write(high)}]" * known
+    if one.minus and write is number:  # with signs, which show whether an interval includes 0
+        cell = f"{number(size, '+')} {ends(low, high, '+')}".rstrip()
+    else:
+        cell = f"{write(size)}" + f" [{write(low)}, {write(high)}]" * known
     if falls := bool(one.minus) and size < 0:
         size, low, high = -size, -high, -low
     interval = f" [{write(low)}, {write(high)}]" * known

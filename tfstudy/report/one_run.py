@@ -190,10 +190,9 @@ def _examined(opened: Run, online: bool) -> tuple[str, str, Differences]:
         return OUTDATED, f"its config is no longer valid: {error}", {}
     if not environments:
         return UNKNOWN, "it has no sound record of its code and data", {}
-    entry, reason, found = environments[-1], "", Differences()
-    if entry.settings:  # older records have none
-        now = flatten(settings_of(config) | {"seed": config.seed})
-        found |= _differing(flatten(entry.settings), now, "its default")
+    entry, reason = environments[-1], ""
+    now = flatten(settings_of(config) | {"seed": config.seed})
+    found = _differing(flatten(entry.settings), now, "its default")
     found |= _differing(entry.code_versions, declared_versions(config.task, config.arch), 1, " version")
     try:
         if not online:

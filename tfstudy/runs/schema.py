@@ -138,7 +138,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     In the interpreter and in notebooks it is a line with the first metric of each test set.
     """
 
-    format: Literal[3] = FORMAT
+    format: int = FORMAT
     run: str  # the hash of the run
     experiment: str  # the hash without the seed: replications of each other share it
     task: str
@@ -151,7 +151,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     preset: str = "default"
     reason: str = ""  # why it diverged
     tuning: bool = False  # a trial of a search
-    started: str = ""  # UTC, such as 2026-01-31T12:00:00Z; empty in records of older code
+    started: str = ""  # UTC, such as 2026-01-31T12:00:00Z
     finished: str = ""
     device: str = ""
     parameters: Count = 0

@@ -27,7 +27,7 @@ from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.runs import files
 from tfstudy.runs.files import RUN, BrokenError, digest_of, read_bytes, sealed, unsealed, write_atomically
 from tfstudy.runs.identity import Identity, run_hash, settings_of
-from tfstudy.runs.schema import MEASUREMENTS, Environment, Event, Measurement, Prediction, Result
+from tfstudy.runs.schema import FORMAT, MEASUREMENTS, Environment, Event, Measurement, Prediction, Result
 
 CONFIG, METRICS, EVENTS, RESULT = "config.yaml", "metrics.csv", "events.jsonl", "result.json"
 TASK_FILES = ("data.json", "tokenizer.json")  # of some tasks: with them a run predicts where its data are not
@@ -89,6 +89,8 @@ def open_run(path: Path) -> Run:
         if not content and not has_result(path):
             return Run(path, config, _read_events(path))
         result: Result = _decoded(RESULTS, content, path / RESULT)
+        if result.format != FORMAT:
+            raise BrokenError(path / RESULT, f"it has format {result.format}, and this version reads {FORMAT}")
         unsealed(content, path / RESULT)
         if name and (int(name["seed"]) != result.seed or not result.run.startswith(name["hash"])):
             raise BrokenError(path / RESULT, f"it belongs to another run (s{result.seed}-{quoted(result.run, 8, '')})")
@@ -324,7 +326,7 @@ def _check_own(folder: RunFolder, config: RunConfig) -> None:
     path, run, settings, problem = folder.path, open_run(folder.path), None, ""
     with suppress(UserError, AttributeError):
         settings = settings_of(resolve(yaml_sections(read_bytes(path / CONFIG, MAX_BYTES), CONFIG)))
-    hashes = {run_hash(one.settings, one.data, one.code_versions) for one in run.environments if one.settings}
+    hashes = {run_hash(one.settings, one.data, one.code_versions) for one in run.environments}
     if (path / CONFIG).exists() and settings != settings_of(config):
         problem = f"{CONFIG} was edited after the run started, so its results would not belong to it; restore it, or"
     elif run.broken:
