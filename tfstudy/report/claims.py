@@ -25,9 +25,11 @@ from tfstudy.runs.find import PERFORMANCE
 PROTOCOL = (
     "a statement is supported or refuted if its mean lies within or outside the claimed bounds and q is below .05, "
     "otherwise open; q is p adjusted for all statements, or that of the comparison in its study "
-    "(docs/concepts/statistics.md)",
-    "numbers are means over n seeds, of exact match in percent unless another metric is named, with 95 % intervals; a "
-    "verdict holds for the settings and data of these runs, which `--format json` names",
+    "(docs/concepts/statistics.md); one on a published figure if our mean is within 5 points (2 BLEU) or outside the "
+    "interval of a replication, and one on memory or FLOPs exactly, both without a q",
+    "numbers are means over n seeds (of a difference the smaller n), of exact match in percent unless another metric "
+    "is named, with 95 % intervals; a verdict holds for the settings and data of these runs, which `--format json` "
+    "names; train_pairs=0 is all pairs, max_train_length=0 any length",
 )
 NETWORKS = {"lstm": "LSTM", "cnn": "CNN", "transformer": "Transformer", "mingru": "minGRU"}  # in sentences
 COLOURS = {SUPPORTED: "green", REFUTED: "red", OPEN: "yellow", NOT_RUN: "dim"}
