@@ -44,7 +44,7 @@ FIGURES = (  # file, then the command that draws it
     ("translation-sizes-synthetic/pairs.png", "plot", "translation-sizes-synthetic", "--kind", "data"),
     ("translation-sizes/pairs.png", "plot", *TRANSLATION, "--kind", "data"),
     ("translation-checkpoints/weights.png", "plot", "translation-checkpoints", *TRANSLATION[:2], "--kind", "data"),
-    ("scan-settings/settings.png", "plot", "scan-settings", "--kind", "settings"),
+    ("scan-settings/settings.png", "plot", "scan", "scan-settings", "--kind", "settings"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
 )
 TABLE = re.compile(

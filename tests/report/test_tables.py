@@ -12,6 +12,7 @@ from tests.example_tables import compared, rows
 from tests.example_tables import notes as notes_of
 from tfstudy.analysis.summary import more_seeds, swapped
 from tfstudy.errors import UserError
+from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.report.tables import MANY, table, wide
 
 
@@ -76,6 +77,14 @@ def test_a_table_warns_where_compared_architectures_differ_in_size_or_training(t
     assert "differ in training: steps 20 (cnn), 10 (lstm)" in equal
     assert "differ in parameters" not in equal
     assert "architectures differ" not in warned("d", parameters=2000, split="simple"), "they are not compared"
+
+
+def test_a_key_that_only_older_configs_have_is_no_difference_at_its_default():
+    def said(value):
+        return unequal_terms([Contender("scan", "cnn", {"data.hub": value}), Contender("scan", "lstm", {})])
+
+    assert said("") == []
+    assert len(said("elsewhere")) == 1
 
 
 def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tfstudy.config.presets import REFERENCE, preset, starting_point
+from tfstudy.config.resolve import RETIRED
 from tfstudy.config.trees import flatten, short_key
 from tfstudy.errors import UserError, some
 
@@ -76,13 +77,16 @@ def _sizes(members: Sequence[Contender]) -> list[str]:
 
 
 def _terms(members: Sequence[Contender]) -> list[str]:
-    """Return each setting of training or data whose values depend on the architecture, and who has no own rate."""
+    """Return each setting of training or data whose values depend on the architecture, and who has no own rate.
+
+    A key that only older configs have was at its default in the others.
+    """
     keys = [*BUDGET, *dict.fromkeys(key for one in members for key in one.config if key.startswith("data."))]
     found = []
     for key in keys:
         values: dict[str, set[str]] = {}  # by architecture
         for one in members:
-            values.setdefault(one.arch, set()).add(f"{one.config.get(key)}")
+            values.setdefault(one.arch, set()).add(f"{one.config.get(key, RETIRED.get(key, (None,))[0])}")
         texts = {arch: "/".join(sorted(own)) for arch, own in values.items()}
         if len(different := dict.fromkeys(texts.values())) > 1:
             parts = [f"{text} ({_some([arch for arch in texts if texts[arch] == text])})" for text in different]
