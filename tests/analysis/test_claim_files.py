@@ -21,7 +21,7 @@ from tfstudy.cli import app
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
-from tfstudy.grids.spec import load_grid
+from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.performance.record import Setting, config_of, parse_request
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +44,7 @@ RATIO = {"of": {"arch": "lstm", "work": "training", "length": 8, "width": 16, "b
         ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
         ({"statements": [{"of": {"arch": "lstm", "rows.head": 1}, "above": 1}]}, "unknown key of a condition"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "study": "scan"}]}, "only beside 'published'"),
         ({"where": {}, "statements": [RATIO | {"over": {"lenght": 8}}]}, "did you mean 'length'?"),
     ],
 )
@@ -63,6 +64,7 @@ def test_a_bad_claim_is_refused(tmp_path, change, message):
 
 def test_no_claim_is_missing_and_the_tests_and_scripts_that_they_name_exist():
     assert list(ALL) == [f"L{number}" for number in range(1, 33)] + [f"P{number}" for number in range(1, 23)]
+    assert {own.study for one in ALL.values() for own in one.statements} <= {"", *grid_names()}
     texts = " ".join(f"{one.tested_by} {one.untested} {one.run}" for one in ALL.values())
     tests = re.findall(r"(tests/[\w/]+\.py)::(\w+)", texts)
     assert [(file, test) for file, test in tests if f"def {test}(" not in (ROOT / file).read_text()] == []

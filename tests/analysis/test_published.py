@@ -10,11 +10,13 @@ import pytest
 import yaml
 from scipy import stats
 
-from tests.example_claims import values
+from tests.example_claims import claim, values
 from tests.example_records import ENVIRONMENT, edit_result, put, set_environments
 from tests.example_tables import rows
 from tfstudy import tasks
 from tfstudy.analysis.claim_files import DIVERGED, METRICS
+from tfstudy.analysis.claims import judge
+from tfstudy.analysis.frame import read_studies
 from tfstudy.analysis.published import (
     NOT_RUN,
     OPEN,
@@ -31,6 +33,7 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import configs, flatten, merge
 from tfstudy.errors import UserError
+from tfstudy.report.claims import line
 
 FIGURES = all_figures()
 RULES = {
@@ -152,6 +155,15 @@ def test_runs_of_another_preset_or_of_one_changed_setting_neither_agree_nor_diff
     edit_result(next(study.glob("*/*/s2-lstm-lake-2018-length-[0-9]")), status="diverged", reason="nan", splits={})
     found = judged(study)
     assert (found.verdict, found.reason[:10]) == (OPEN, "1 diverged")
+
+
+def test_of_studies_with_the_same_settings_a_statement_judges_the_one_that_it_names(tmp_path):
+    runs(tmp_path / "ours", "lake-2018", *NEAR)
+    runs(tmp_path / "theirs", "lake-2018", 0.3, 0.31, 0.32)
+    named = [{"published": LENGTH, "study": study} for study in ("ours", "theirs", "third")]
+    found = list(judge([claim(*named)], read_studies(tmp_path)).itertuples())
+    assert [row.verdict for row in found] == [SUPPORTED, REFUTED, NOT_RUN]
+    assert [line(row)[:20] for row in found[:2]] == ["on scan length, ours", "on scan length, thei"]
 
 
 def test_the_prediction_interval_is_welchs_with_a_standard_deviation_and_students_without():

@@ -15,6 +15,7 @@ the number is within the bounds, else refuted. With fewer seeds than the minimum
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import claim_files as files
@@ -68,7 +69,8 @@ def judge(claims: Sequence[files.Claim], studies: Iterable[Study], records: Sequ
     for claim in claims:
         for number, one in enumerate(claim.statements, 1):
             if one.published:
-                found = judge_figure(figure_of(one.published), known)
+                own = [c for c in known if one.study in ("", Path(c.study).name)]
+                found = judge_figure(figure_of(one.published), own)
             elif one.over:
                 found = of_ratio(one, records)
             else:
