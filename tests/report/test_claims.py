@@ -73,7 +73,7 @@ def test_a_claim_has_a_section_with_each_statement_that_was_measured(study):
     text = markdown([*found.values()], ["a note"])
     first, second = text.split("\n## ")[1:3]
     assert len(re.findall("^ *- the", first, re.MULTILINE)) == 2
-    assert first.endswith("\n- 1 statement not run\n")
+    assert first.endswith("\n- 1 statement not run: `tfstudy grid scan`\n")
     assert second == "Not measured\n\n- L2: run `tfstudy grid scan`\n"
     assert text.endswith("\n- a note\n")
 

@@ -199,7 +199,8 @@ def _statements(one: ClaimText) -> str:
             nested = [markdown_list([f"on {place}:"]), indent(markdown_list(lines), "  ")]
             blocks += nested if len(own) > 1 else [markdown_list([f"on {place}: {lines[0]}"])]
     missing = sum(row.verdict == NOT_RUN for row in one.statements)
-    return "\n".join(blocks + [f"- {plural(missing, 'statement')} not run"] * bool(missing)).rstrip()
+    rest = f"- {plural(missing, 'statement')} not run: `{one.claim.command}`"
+    return "\n".join(blocks + [rest] * bool(missing)).rstrip()
 
 
 def values(claims: Sequence[ClaimText], notes: Sequence[str] = ()) -> dict[str, Any]:
