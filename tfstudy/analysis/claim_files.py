@@ -14,7 +14,7 @@
           - {of: {arch: transformer}, below: 50}                 `above` or `below` a bound; both forms also for
           - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two conditions
           - {published: lake-2018-09}                            a figure of `configs/published.csv`, under its settings
-            (with `study`, as this study has it, where several have its settings)
+            (`study: NAME` beside it: by this study only, where several have its settings)
           - {of: {variant: default}, over: {variant: uncached}, above: 5}   a ratio of measurements of `tfstudy bench`
           - {metric: head_roles, of: {rows.role: previous}, above: 0.5}     what an instrument measured
         grid: scan                                     runs its experiments; or `run`, a command
@@ -74,8 +74,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     within: Annotated[float, msgspec.Meta(gt=0)] | None = None
     above: float | None = None
     below: float | None = None
-    published: str = ""  # the id of a figure; then nothing else is given but
-    study: str = ""  # the study that is judged (default: any)
+    published: str = ""  # the id of a figure; then only `study` may be given too
+    study: str = ""  # the only one whose runs are judged (default: any)
 
     @property
     def instrument(self) -> str:
@@ -167,7 +167,7 @@ def _completed(claim: Claim, one: Statement, given: Mapping[str, Any]) -> Statem
     if one.published:
         figure = figure_of(one.published)
         if not figure.preset or one != Statement(published=one.published, study=one.study):
-            raise UserError("expected only the id of a published figure whose settings a preset has, and a study")
+            raise UserError("expected a published figure whose settings a preset has, and nothing else but 'study'")
         names = {"task": figure.task, "split": figure.split, "test": figure.test, "arch": figure.family}
         selector = SELECTOR_DEFAULTS | names | {"preset": figure.preset}
         return msgspec.structs.replace(one, metric=figure.metric, of=selector)

@@ -141,8 +141,8 @@ def in_words(judged: Judged) -> Said:
     why = ", ".join(filter(None, [n * (size == size), q.replace(" ", ""), judged.reason]))
     verdict = judged.verdict + f" ({why})" * bool(why)
     examples = words[0][0] if words[0][0] == words[-1][0] else sides[0]["task"]
-    place = [examples, *(word for word in (one.instrument, one.study) if word)]
-    place += [word for word in shared if word != examples]
+    given = [one.instrument, f"study {one.study}" * bool(one.study)]
+    place = [examples, *filter(None, given), *(word for word in shared if word != examples)]
     by = "published" if one.published else "claimed"
     head = (" / " if one.over else f" {MINUS} ").join(networks) + f" ({metric.strip()})" * bool(metric)
     cell = f"{cell}: {verdict}" if size == size else verdict
