@@ -72,7 +72,7 @@ def test_no_claim_is_missing_and_the_tests_and_scripts_that_they_name_exist():
 
 
 def runs_of(command):
-    """Yield the config and the preset of each run that a command of a claim starts."""
+    """Yield the grid, the config and the preset of each run that a command of a claim starts."""
     for words in (shlex.split(part) for part in command.split("&&")):
         if words[:2] == ["tfstudy", "measure"]:
             continue
@@ -80,15 +80,16 @@ def runs_of(command):
         options = get_command(app).commands["grid"].make_context("grid", words[2:]).params
         axes = {"task": options["task"], "data.split": options["split"], "arch": options["arch"]}
         axes |= {"preset": options["preset"], "seed": options["seed"]}
-        yield from expand(load_grid(options["name"], "", axes, options["set_"] or []))
+        name = options["name"]
+        yield from ((name, *own) for own in expand(load_grid(name, "", axes, options["set_"] or [])))
 
 
-def condition_of(config, preset):
+def condition_of(grid, config, preset):
     corpus = Path(config.data.root).name if config.data.split == "corpus" else ""
     settings = flatten(config.model_dump(mode="json"))
     return SimpleNamespace(
         task=config.task, split=config.data.split, arch=config.arch, preset=preset, corpus=corpus, **WHOLE, settings={},
-        config=settings, changed=settings, runs=[], diverged=[], study="", label=config.arch, key=str(config),
+        config=settings, changed=settings, runs=[], diverged=[], study=grid, label=config.arch, key=str(config),
     )  # fmt: skip
 
 
@@ -100,14 +101,15 @@ def marked_slow(*grids):
 @pytest.mark.parametrize("one", marked_slow("pcfg", "deletang-2022"))
 def test_the_command_of_a_claim_runs_what_it_is_judged_by_on_test_sets_that_exist(one):
     by_seed = {}
-    for config, preset in runs_of(one.command):
-        by_seed.setdefault(config.seed, []).append((config, condition_of(config, preset)))
+    for grid, config, preset in runs_of(one.command):
+        by_seed.setdefault(config.seed, []).append((config, condition_of(grid, config, preset)))
     for statement in one.statements:
         of, minus = statement.of | WHOLE, statement.minus and statement.minus | WHOLE
         if statement.published and of["task"] == "translation":  # the figure names a corpus and its test set
             of |= {"split": "corpus", "corpus": of["split"].removesuffix("_test2016").replace("_", "-")}
         asked = msgspec.structs.replace(statement, of=of, minus=minus)
-        selected = [select_conditions(asked, [condition for _, condition in runs]) for runs in by_seed.values()]
+        own = [[c for _, c in runs if statement.study in ("", c.study)] for runs in by_seed.values()]
+        selected = [select_conditions(asked, conditions) for conditions in own]
         assert sum(len(found) == 1 + bool(minus) for found in selected) >= one.minimum_seeds, statement
         for side in (side for side in (statement.of, statement.minus) if side and side["test"] not in ("", "test")):
             every = [run for runs in by_seed.values() for run in runs if matching([run[1]], side | WHOLE)]
