@@ -237,6 +237,9 @@ def check_examples(name: str, task: Task) -> None:
         examples, where = task.examples(split), f"task {name}: split '{split}'"
         if not len(examples):
             raise UserError(f"{where} has no examples")
+        for example in examples:
+            if not isinstance(example, Example):
+                raise UserError(f"{where}: each must be an Example, but one is a {type(example).__name__}")
         tags = examples[0].tags.keys()
         for example in examples:
             for part, value in (("source", example.source), ("target", example.target)):

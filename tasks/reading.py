@@ -97,7 +97,8 @@ def settings(text: str, key: str) -> dict[str, str]:
     found = {name.strip(): value.strip() for name, _, value in parts}
     wrong = key == "data.roles" and not all(re.fullmatch(r"\w+", value) for value in found.values())
     if wrong or len(found) < len(parts) or "" in found:
-        raise UserError(f"{key} must be NAME or NAME=VALUE, separated by commas, each once, but is {quoted(text)}")
+        form = "FILE=ROLE" if key == "data.roles" else "NAME or NAME=VALUE"
+        raise UserError(f"{key} must be {form}, separated by commas, each once, but is {quoted(text)}")
     for value in filter(None, found.values()) if key == "data.columns" else ():
         one_of("purpose", value, PURPOSE, key)
     return found

@@ -137,7 +137,7 @@ def _checked(text: str | Path) -> Path:
     if os.pathsep in str(path.absolute()):
         raise UserError(f"--plugin: the path of a plug-in must not contain '{os.pathsep}', but is {quoted(text)}")
     if not path.is_file():
-        raise UserError(f"--plugin: there is no file {quoted(text)}")
+        raise UserError(f"--plugin or TFSTUDY_PLUGINS: there is no file {quoted(text)}")
     return path.resolve()
 
 

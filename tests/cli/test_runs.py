@@ -134,3 +134,13 @@ def test_list_runs_shows_the_state_of_each_run_and_what_varies(lines):
         config.write_text(f"task: reverse\narch: lstm\nseed: 0\ntrain: {{learning_rate: {rate}}}")
     found = lines("list", "runs", "results/other")
     assert [line.split()[-1] for line in found] == ["learning_rate=0.001", "learning_rate=0.002"]
+
+
+def test_a_damaged_run_starts_again_from_its_own_config(finished, capsys):
+    run = finished()
+    (run / "result.json").write_text("{")
+    words = ["run", "--config", str(run / "config.yaml"), "--accelerator", "cpu"]
+    assert tfstudy(*words) == 2
+    assert "result.json is damaged" in capsys.readouterr().err
+    assert tfstudy(*words, "--restart") == 0
+    assert read_result(run).status == "finished"

@@ -128,6 +128,7 @@ REFUSED = {
     "!!python/object/apply:os.system [ls]": "must not have tags",
     "0x" + "f" * 5000: "more than 40 digits",
     "a: [": "is not valid YAML",
+    "a: {b: 1, b: 2}": "the key 'b' occurs twice",
     "\udcff": "is not valid YAML",
     "? [a]\n: b": "is not valid YAML",
     "a: 1\n---\nb: 2": "is not valid YAML",

@@ -32,6 +32,16 @@ def test_every_combination_is_a_run_seeds_are_innermost_and_equal_runs_are_one()
     assert (run.config.smoke, run.config.train.steps) == (True, 20)
 
 
+def test_the_smoke_tier_of_every_grid_is_as_brief_as_any_smoke_run():
+    tiers = [load_grid(name, "smoke") for name in grid_names() if "smoke" in read_grid(name)["tiers"]]
+    for grid in tiers:
+        if grid["base"].get("task") == "pairs":  # whose files are the user's
+            grid["base"].setdefault("data", {}).setdefault("root", "files")
+    assert max(run.config.train.steps for grid in tiers for run in expand(grid, smoke=True)) == 20
+    with pytest.raises(UserError, match="'smoke' is no setting of runs"):
+        expand({"base": {**COPYING["base"], "smoke": True}})
+
+
 def test_per_overrides_base_axes_override_per_and_options_replace_an_axis_of_one_architecture():
     own = {"base": {"train": {"learning_rate": 2e-3, "warmup_steps": 9}}}
     own |= {"axes": {"model.attention": ["additive", "none"]}}

@@ -232,6 +232,10 @@ def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readabl
     assert sorted(path.name for path in STUDY.iterdir()) == ["runs-2.zip", "runs.zip"]
     assert tfstudy(*COPYING_RUN, "--seed", "5") == 2
     assert "runs-2.zip can't be read" in capsys.readouterr().err
+    for words in (["--resume", "study"], ["--task", "copying", "--study", "study"]):
+        assert tfstudy("grid", *words) == 2, "before a run starts, whose folder would hide a packed one"
+        assert "runs-2.zip can't be read" in capsys.readouterr().err
+    assert sorted(path.name for path in STUDY.iterdir()) == ["runs-2.zip", "runs.zip"]
     (STUDY / "runs.zip").unlink()
     assert tfstudy("status", "study") == 2, "it has no run that can be read"
     assert "runs-2.zip can't be read" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from tfstudy.plugins import command
 from tfstudy.report.markup import plural
 from tfstudy.report.progress import BatchProgress, forecast
 from tfstudy.report.render import Listing
-from tfstudy.runs.files import results_words
+from tfstudy.runs.files import results_words, study_zips
 from tfstudy.runs.find import FAILED, INTERRUPTED, PENDING, study_runs
 
 
@@ -91,6 +91,7 @@ def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False,
 
     With `dry_run`, print them and run nothing. Data that a config names on the hub are loaded only with `online`.
     """
+    study_zips(study, strict=True)
     left = [run for run in study_runs(study) if run.state in (FAILED, INTERRUPTED, PENDING)]
     if not left:
         print(f"{study}: no run is left")

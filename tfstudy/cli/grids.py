@@ -53,8 +53,10 @@ def grid(
     settings = ExecutorSettings(per_device, options, launcher, os.environ.get("RAY_ADDRESS", ""), tuple(slurm or ()))
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     if resume:
-        if any([name, tier, study, *axes.values(), *(set_ or [])]) or launcher != "local":
-            raise UserError("--resume takes the runs of a study as they are, here; leave out what describes a grid")
+        others = {"GRID": name, "--tier": tier, "--study": study, "--set": set_, "--launcher": launcher != "local"}
+        others |= {f"--{key.removeprefix('data.')}": value for key, value in axes.items()}
+        if given := [option for option, value in others.items() if value]:
+            raise UserError(f"--resume takes the runs of a study as they are, here; leave out {', '.join(given)}")
         from tfstudy.runs.find import find_study
 
         folder = find_study(results, resume)

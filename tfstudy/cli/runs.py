@@ -44,7 +44,7 @@ def run(
 
     options = opt.run_options(accelerator, execution, logger)
     study = opt.study_name(study)
-    resolved, preset = requested(task, arch, preset, config, set_, split, seed, smoke, online, quiet)
+    resolved, preset = requested(task, arch, preset, config, set_, split, seed, smoke, online, quiet, restart)
     folder = results_folder(results, resolved.smoke)
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.plugins import command
@@ -118,6 +118,7 @@ def requested(
     smoke: bool = False,
     online: bool = True,
     quiet: bool = True,
+    restart: bool = False,
 ) -> tuple["RunConfig", str]:
     """Return the config that options ask for, and its preset for the record.
 
@@ -138,8 +139,10 @@ def requested(
     tree: dict[str, Any] = {}
     of_run = file is not None and file.name == "config.yaml" and RUN.fullmatch(file.absolute().parent.name)
     if file:
-        tree = read_config(file.parent) if of_run else read_yaml(file)  # that of a run may be packed
+        tree = read_config(file.parent, restart) if of_run else read_yaml(file)  # that of a run may be packed
     assigned = overrides(assignments or [])
+    if "smoke" in assigned:
+        raise UserError("--set can't change 'smoke'; use --smoke")
     if not (task or "task" in tree):
         raise UserError(f"which task? Name one, such as scan; expected one of: {', '.join(tasks.names())}")
     whole = tree.keys() >= WHOLE

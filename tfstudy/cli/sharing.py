@@ -54,8 +54,10 @@ def _check_name(kind: str, name: str) -> None:
     if not NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("test_"):
         rule = "of small letters, digits and '_', and not a keyword"
         raise UserError(f"the name must be a name in Python such as my_{kind}, {rule}, but is {quoted(name)}")
-    if name in {*registry.names(), *registry.shared, *sys.stdlib_module_names} or find_spec(name):
-        raise UserError(f"'{name}' is the name of a {kind} or module that there is already; choose another one")
+    if name in {*registry.names(), *registry.shared, *sys.stdlib_module_names}:
+        raise UserError(f"'{name}' is a name of tfstudy or Python already; choose another one")
+    if module := find_spec(name):
+        raise UserError(f"'{name}' is already a module ({module.origin}); choose another name")
 
 
 @app.command()
@@ -87,6 +89,7 @@ def pack(
     weights: --without checkpoints leaves them out, and tables and plots stay the same.
     """
     from tfstudy.report.markup import plural
+    from tfstudy.runs.files import numbered_zips
     from tfstudy.runs.find import find_study
     from tfstudy.runs.pack import OPTIONAL, pack_study
 
@@ -104,4 +107,4 @@ def pack(
     elif packed.removed:
         print(f"{folder}: {plural(packed.removed, 'folder')} of packed runs removed")
     else:
-        print(f"{folder}: nothing to pack")
+        print(f"{folder}: nothing to pack{'; packed runs are never changed' * bool(numbered_zips(folder))}")

@@ -83,8 +83,8 @@ def plot(
     from tfstudy.runs.find import study_folder
 
     folders = [study_folder(study, results) for study in studies or [""]]
-    plots.save_plot(folders, kind, out, tag, task)
-    print(out)
+    left_out = plots.save_plot(folders, kind, out, tag, task)
+    print(out, *left_out, sep="\n")
 
 
 @app.command()

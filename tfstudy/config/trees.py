@@ -65,6 +65,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping, in which no key may occur twice: the first value would be lost."""
+        keys = [key.value for key, _ in node.value]
+        if len({*map(str, keys)}) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise ValueError(f"the key {quoted(twice)} occurs twice")
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
+
     def integer(self, node: yaml.ScalarNode) -> int:
         """Return an integer, which may not be too long to be shown."""
         if len(node.value) > MAX_DIGITS:

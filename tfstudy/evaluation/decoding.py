@@ -86,7 +86,8 @@ class Beam:
     """Beam search: the finished hypothesis of each row with the best score / length^length_penalty.
 
     The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `size`
-    finished hypotheses or at the row's limit of tokens, where the best unfinished one counts as it is.
+    finished hypotheses, even if an unfinished one is more probable (as in fairseq), or at the row's limit of tokens,
+    where the best unfinished one counts as it is.
     """
 
     def __init__(self, limits: Int[Tensor, " batch"], size: int, length_penalty: float) -> None:

@@ -57,6 +57,8 @@ def device_of(options: RunOptions) -> "torch.device":
     """The device of this process, set to full float32; `UserError` if the requested one is missing."""
     import torch
 
+    if options.accelerator == "gpu":  # as near to cpu as to cuda
+        raise UserError(f"unknown accelerator 'gpu'; did you mean 'cuda'? Expected one of: {', '.join(ACCELERATORS)}")
     one_of("accelerator", options.accelerator, ACCELERATORS)
     count = torch.cuda.device_count() if options.accelerator != "cpu" else 0
     if options.accelerator == "cuda" and not count:

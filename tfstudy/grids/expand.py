@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy import tasks
+from tfstudy.config.resolve import SMOKE
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, flatten, unflatten
 from tfstudy.errors import UserError, one_of, quoted
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tfstudy.experiment.prepare import DataShape
 
 Point = Mapping[str, Any]  # dotted keys such as data.split, each with one value
+MOST = {f"train.{key}": value for key, value in SMOKE["train"].items()}  # of smoke runs, whatever their grid says
 
 
 class GridRun(NamedTuple):
@@ -48,9 +50,12 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     for point, seeds in points:
         if excluded(point):
             continue
-        tree = unflatten(point)
+        brief = {key: min(point[key], MOST[key]) for key in point.keys() & MOST.keys()} if smoke else {}
+        tree = unflatten({**point, **brief})
         preset = str(tree.pop("preset", "default"))
         try:
+            if "smoke" in tree:
+                raise UserError("'smoke' is no setting of runs: it stands beside 'base', or in a tier")
             if "task" not in tree:
                 raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
             config = compose_config(str(tree["task"]), None, preset, tree, smoke=smoke)

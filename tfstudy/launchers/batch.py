@@ -24,7 +24,7 @@ from tfstudy.grids.fairness import Contender, unequal_terms
 from tfstudy.launchers import Executor, ExecutorSettings
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
-from tfstudy.runs.files import write_atomically
+from tfstudy.runs.files import study_zips, write_atomically
 from tfstudy.runs.find import PLANS, Plan, RunStatus, find_runs, read_plan
 from tfstudy.runs.store import has_result, open_run, read_config, read_result
 
@@ -70,6 +70,7 @@ def running(settings: ExecutorSettings) -> Iterator[Executor]:
 
 def grid_batch(grid: Tree, study: Path, options: RunOptions, threads: int, smoke: bool = False) -> Batch:
     """Return the jobs of a grid whose runs are in the folder `study`."""
+    study_zips(study, strict=True)  # where its finished runs may be
     planned = plan(expand(grid, smoke), study.parent, study.name)
     jobs = jobs_of(planned, options, threads)
     contenders = []
@@ -155,7 +156,10 @@ def resumed_jobs(
     data: dict[str, Any] = {}  # which are built once for all runs that share them
     for run in runs:
         try:
-            start, config = open_run(run.path).last_start, planned.configs.get(run.name)
+            opened, config = open_run(run.path), planned.configs.get(run.name)
+            start = opened.last_start
+            if opened.broken:
+                raise opened.broken
             if start and start.tuning:
                 raise UserError("it is a trial of a search; run `tfstudy tune` again")
             if (run.path / "config.yaml").exists():

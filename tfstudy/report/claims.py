@@ -52,7 +52,9 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimText], l
     `UserError` for unknown names.
     """
     known = files.read_claims()
-    names = [one_of("claim", name.upper(), known) for name in dict.fromkeys(ids)] or list(known)
+    names = [
+        one_of("claim", name.upper() if name.upper() in known else name, known) for name in dict.fromkeys(ids)
+    ] or list(known)
     studies = read_studies(results)
     found = claim_texts([*known.values()], studies, read_records(results / PERFORMANCE))
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())

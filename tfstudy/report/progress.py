@@ -109,7 +109,11 @@ def summary(study: Path, runs: Runs) -> list[str]:
     return [
         f"{study}: {ended} of {len(runs)} runs finished{left}",
         *([f"{nothing}to run what is left: {resume}{' --plugin FILE' * plugin}"] if stopped else []),
-        *([f"{plural(damaged, 'run')} damaged: its own command with --restart runs it again"] if damaged else []),
+        *(
+            [f"{plural(damaged, 'run')} damaged: to run again, move its folder away and repeat the command of the grid"]
+            if damaged
+            else []
+        ),
     ]
 
 
@@ -165,7 +169,8 @@ class BatchProgress:
         from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING
 
         words = {RETRYING: "will be retried", ELSEWHERE: "is running in another process"}
-        job, outcome, left = event.job, f" {words.get(event.state, event.state)}", 0.0
+        took = f" in {duration(event.seconds)}" if event.seconds else ""
+        job, outcome, left = event.job, f" {words.get(event.state, event.state)}{took}", 0.0
         if event.state == find.RUNNING:
             return
         if event.state in (find.FINISHED, find.FAILED):
@@ -175,15 +180,14 @@ class BatchProgress:
         if event.state == find.FINISHED:
             try:
                 result = read_result(Path(job.path))
-                outcome = f": {result.headline}"
+                outcome = f": {result.headline}{took}"
                 if event.seconds:  # 0 if another process ran it; what ran before it was resumed counts too
                     self._took[job.path] = max(event.seconds, result.seconds)
             except UserError as error:
                 outcome = f": {error}"
             left = self.seconds_left() or 0.0
-        took = f" in {duration(event.seconds)}" if event.seconds else ""
         time_left = f"; about {duration(left)} left" if left >= 1 else ""
-        print(f"[{self._total - len(self._open)}/{self._total}] {job.name}{outcome}{took}{time_left}", flush=True)
+        print(f"[{self._total - len(self._open)}/{self._total}] {job.name}{outcome}{time_left}", flush=True)
 
     def seconds_left(self) -> float | None:
         """The seconds until all runs have ended: their estimates, corrected by the runs that have finished.

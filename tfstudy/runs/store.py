@@ -147,9 +147,16 @@ def read_result(path: Path) -> Result:
     return run.result
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """The `config.yaml` of a run as plain values; `UserError` if it can't be read, or if the run is broken."""
-    if not (content := sound_run(path).config):
+def read_config(path: Path, restart: bool = False) -> dict[str, Any]:
+    """The `config.yaml` of a run as plain values; `UserError` if it can't be read, or if the run is broken.
+
+    For a restart it is a config like any other file, whatever is broken.
+    """
+    try:
+        content = read_bytes(path / CONFIG, MAX_BYTES) if restart else sound_run(path).config
+    except BrokenError as error:
+        raise UserError(f"{path}: {error}") from None
+    if not content:
         raise UserError(f"can't read {path / CONFIG}: it is missing or empty")
     return yaml_sections(content, str(path / CONFIG))
 

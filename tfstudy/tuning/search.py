@@ -169,6 +169,8 @@ def _base(request: SearchRequest, arch: str) -> Tree:
     if request.budget is not None:
         named["train"] = {"steps": request.budget}
     settings = overrides(for_architecture(request.assignments, arch, request.archs))
+    if request.budget is not None and "steps" in settings.get("train", {}):
+        raise UserError("--budget and --set train.steps contradict each other: give one of them")
     for key in settings.keys() & {"task", "arch", "seed", "smoke"}:
         raise UserError(f"--set can't change '{key}' in a search: use its own option, if there is one")
     widths = [key for key in settings.get("model", {}) if key in models.find(arch).widths]

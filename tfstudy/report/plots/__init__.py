@@ -21,15 +21,20 @@ KINDS = {  # in the order of a report; the module of each, whose function has th
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def save_plot(roots: Sequence[Path], kind: str, out: Path, tag: str = "", tasks: str = "") -> None:
-    """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
+def save_plot(roots: Sequence[Path], kind: str, out: Path, tag: str = "", tasks: str = "") -> list[str]:
+    """Plot the studies in these folders, and return lines on the runs that are left out.
+
+    `UserError`, before anything is written, if that is not possible.
+    """
     one_of("kind of plot", kind, list(KINDS))
     check_file_type(out)
     if tag and kind != SLICES:
         raise UserError(f"--tag is only valid with --kind {SLICES}, not with --kind {kind}")
     if len(roots) > 1 and kind == DIFFERENCES:
         raise UserError(f"--kind {DIFFERENCES} plots one study, since its comparisons are one family of tests")
-    make_plot(merge_studies([read_finished_runs(root) for root in roots]), kind, tag, tasks).save(out)
+    studies = [read_finished_runs(root) for root in roots]
+    make_plot(merge_studies(studies), kind, tag, tasks).save(out)
+    return [note for study in studies for note in study.left_out_notes()]
 
 
 def check_file_type(out: Path) -> None:
