@@ -86,6 +86,12 @@ def test_invalid_input_is_one_line_with_exit_code_2_and_writes_nothing(words, fa
     assert all(fact in error for fact in facts)
 
 
+@pytest.mark.parametrize("words", ["run scan --seed abc", "run scan --seed=-7", "bench --repeats 0 --threads 1"])
+def test_a_number_that_is_none_or_out_of_bounds_is_quoted(words, capsys):
+    assert tfstudy(*words.split()) == 2
+    assert f"but is '{re.search(r'abc|-7|0', words)[0]}'" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
 def test_a_file_error_has_an_exit_code_and_says_how_to_resume(monkeypatch, capsys):
     def ended(*_, **__):
         raise OSError(28, "No space left on device", "file")

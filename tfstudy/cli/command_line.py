@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from importlib.metadata import version
 from inspect import getdoc
+from itertools import pairwise
 from typing import Annotated, Any, TextIO, TypeVar, cast
 
 import typer
 from typer.core import TyperGroup
 
 from tfstudy import __version__
-from tfstudy.errors import UserError, printable
+from tfstudy.errors import UserError, printable, quoted
 
 F = TypeVar("F", bound=Callable[..., Any])
 RESUMABLE = ("run", "grid", "tune")  # commands that continue an interrupted one
@@ -70,8 +71,11 @@ class Commands(TyperGroup):
     Words that Typer does not know are answered by Typer, with the usage.
     """
 
+    words: list[str]
+
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        return super().make_context(info_name, plugins_first(args), *rest, **extra)
+        self.words = plugins_first(args)
+        return super().make_context(info_name, self.words, *rest, **extra)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for name in GROUP_OF if name in self.commands]
@@ -80,6 +84,12 @@ class Commands(TyperGroup):
         try:
             with redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
                 return super().invoke(ctx)
+        except typer.BadParameter as error:
+            names, words = error.param.opts if error.param else [], self.words  # its own message lacks the value
+            pairs = [*(word.partition("=")[::2] for word in words), *pairwise(words)]
+            if values := [value for name, value in pairs if value and name in names]:
+                error.message += f", but is {quoted(values[-1])}"
+            raise
         except UserError as error:
             code, text = 2, f"error: {error}"
         except BrokenPipeError:  # the reader, such as `head`, has what it wants
