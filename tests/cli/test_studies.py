@@ -44,10 +44,10 @@ def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
     assert "refused: see its log" in reason
 
 
-def test_a_damaged_run_needs_a_restart_and_one_of_a_plugin_its_file():
+def test_a_damaged_run_has_to_be_moved_away_and_one_of_a_plugin_its_file():
     damaged, left = planned("0-1")
     (finish_run(Path(damaged.path)) / "result.json").write_text("{")
-    assert status("study")[-1] == "1 run damaged: to run again, move its folder away and repeat the command of the grid"
+    assert status("study")[-1] == "1 run damaged: move its folder away and repeat its command"
     start_run(left._replace(path="results/study/mine-only/lstm/s1-12345678"))
     assert status("study")[-2].endswith("to run what is left: tfstudy grid --resume study --plugin FILE")
     start_run(left)

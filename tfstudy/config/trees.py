@@ -1,6 +1,7 @@
 """Trees of settings: nested dictionaries, merged and flattened, and read from YAML within bounds. Imports no torch."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -67,10 +68,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping, in which no key may occur twice: the first value would be lost."""
-        keys = [key.value for key, _ in node.value]
-        if len({*map(str, keys)}) < len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise ValueError(f"the key {quoted(twice)} occurs twice")
+        for key, count in Counter(str(key.value) for key, _ in node.value).items():
+            if count > 1:
+                raise ValueError(f"the key {quoted(key)} occurs twice")
         found: dict[Any, Any] = super().construct_mapping(node, deep)
         return found
 

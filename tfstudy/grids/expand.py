@@ -50,8 +50,8 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     for point, seeds in points:
         if excluded(point):
             continue
-        brief = {key: min(point[key], MOST[key]) for key in point.keys() & MOST.keys()} if smoke else {}
-        tree = unflatten({**point, **brief})
+        given = {key: point[key] for key in MOST if smoke and isinstance(point.get(key), int)}
+        tree = unflatten({**point, **{key: min(value, MOST[key]) for key, value in given.items()}})
         preset = str(tree.pop("preset", "default"))
         try:
             if "smoke" in tree:

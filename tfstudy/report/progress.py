@@ -109,11 +109,7 @@ def summary(study: Path, runs: Runs) -> list[str]:
     return [
         f"{study}: {ended} of {len(runs)} runs finished{left}",
         *([f"{nothing}to run what is left: {resume}{' --plugin FILE' * plugin}"] if stopped else []),
-        *(
-            [f"{plural(damaged, 'run')} damaged: to run again, move its folder away and repeat the command of the grid"]
-            if damaged
-            else []
-        ),
+        *([f"{plural(damaged, 'run')} damaged: move its folder away and repeat its command"] if damaged else []),
     ]
 
 
