@@ -1,5 +1,7 @@
 """Grids: which runs they have, in which order, in which folders, and what is reported for an invalid one."""
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,6 +184,25 @@ def test_an_unknown_grid_is_answered_with_the_nearest_match_and_a_file_with_its_
     (tmp_path / "grid.txt").touch()
     with pytest.raises(UserError, match=r"^the name of a grid file must end in \.yaml: unknown grid "):
         read_grid(str(tmp_path / "grid.txt"))
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        (
+            "exclude: [{arch: [lstm, lstmm]}]",
+            "exclude: unknown value of arch 'lstmm'; did you mean 'lstm'?.*lstm, cnn, mingru",
+        ),
+        ("exclude: [{model.dropout: '0.1'}]", "value of model.dropout ''0.1''; did you mean '0.1'"),
+        ("per: [{when: {data: {split: cpy}}, seeds: 1}]", "when: unknown value of data.split 'cpy'.*'copy'"),
+        ("per: [{when: {arch: mingru, train.steps: 7}, seeds: 1}]", ""),  # of a tier, and of nobody as yet
+    ],
+)
+def test_a_value_that_selects_nothing_in_a_grid_file_is_refused(selector, message, tmp_path):
+    base = "base: {task: copying, data: {split: copy}}\naxes: {arch: [lstm, cnn], model.dropout: [0, 0.1]}\n"
+    (tmp_path / "grid.yaml").write_text(f"{base}tiers: {{small: {{axes: {{arch: [mingru]}}}}}}\n{selector}\n")
+    with pytest.raises(UserError, match=message) if message else nullcontext():
+        read_grid(str(tmp_path / "grid.yaml"))
 
 
 BASE = {"task": "copying", "data": {"train_examples": 20, "eval_examples": 5}, "train": {"steps": 10}}

@@ -14,7 +14,7 @@ from tfstudy.config.trees import Tree, flatten, unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.grids.spec import check_size, parse_seeds, validated
+from tfstudy.grids.spec import check_size, parse_seeds, settings_of, validated
 from tfstudy.runs.identity import identify
 from tfstudy.runs.store import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
@@ -135,8 +135,8 @@ def matches(point: Point, selector: Point) -> bool:
 
 def _check_selectors(grid: Tree) -> None:
     """`UserError` for a key that no run has."""
-    shared = dict.fromkeys([*flatten(grid["base"]), *_keys(grid["axes"])])
-    own = [key for part in grid["per"] for key in (*flatten(part["base"]), *_keys(part["axes"]))]
+    shared = dict.fromkeys(key for key, _ in settings_of(grid))
+    own = [key for part in grid["per"] for key, _ in settings_of(part)]
     keys = dict.fromkeys(["seed", *shared, *own])
     for key in (key for selector in grid["exclude"] for key in flatten(selector)):
         one_of("key", key, keys, "exclude")
@@ -156,11 +156,6 @@ def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:
                 seeds = seeds if part["seeds"] is None else part["seeds"]
                 combinations = [shared | own for shared in combinations for own in _product(part["axes"])]
         yield from ((base | settings | values, seeds) for values in combinations)
-
-
-def _keys(axes: Mapping[str, list[Any]]) -> Iterator[str]:
-    """Yield the keys that axes set, whose values may be sections."""
-    yield from (key for axis, values in axes.items() for value in values for key in flatten({axis: value}))
 
 
 def _product(axes: Mapping[str, list[Any]]) -> list[Tree]:

@@ -5,10 +5,11 @@ It is a mapping with the keys of `Grid`, such as a file of `configs/grids/`.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import Field
 
 from tfstudy.config.resolve import overrides, resolve_section
@@ -54,7 +55,34 @@ def read_grid(name: str) -> Tree:
     if path.suffix not in (".yaml", ".yml"):
         where = "the name of a grid file must end in .yaml" if os.path.isfile(name) else ""
         path = configs() / "grids" / f"{one_of('grid', name, grid_names(), where)}.yaml"
-    return validated(read_yaml(path))
+    grid = validated(read_yaml(path))
+    _check_values(grid)
+    return grid
+
+
+def settings_of(part: Tree) -> Iterator[tuple[str, Any]]:
+    """Yield each key with each value that the base and the axes of a grid, or of a part of one, give it."""
+    for key, values in [*([key, [value]] for key, value in part["base"].items()), *part["axes"].items()]:
+        for value in values:  # which may be a section
+            yield from flatten({key: value}).items()
+
+
+def _check_values(grid: Tree) -> None:
+    """`UserError` for a value of `when` or `exclude` that a grid never gives to a key that it sets."""
+    given: dict[str, list[Any]] = {}
+    for part in (grid, *grid["per"], *(validated(tier or {}) for tier in grid["tiers"].values())):
+        for key, value in settings_of(part):
+            given.setdefault(key, []).append(value)
+    selectors = [("exclude", tree) for tree in grid["exclude"]] + [("when", part["when"]) for part in grid["per"]]
+    for where, selector in selectors:
+        for key, wanted in flatten(selector).items():
+            for value in wanted if isinstance(wanted, list) else [wanted]:
+                if value not in given.get(key, [value]):
+                    texts = [
+                        yaml.safe_dump(one, default_flow_style=True) for one in (value, *given[key])
+                    ]  # '1' is not 1
+                    name, *names = (text.partition("\n")[0] for text in texts)
+                    one_of(f"value of {key}", name, dict.fromkeys(names), where)
 
 
 def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] = {}, set_: Sequence[str] = ()) -> Tree:
