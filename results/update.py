@@ -20,8 +20,6 @@ from tfstudy.runs.find import find_runs
 from tfstudy.runs.store import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
-# runs are missing
-UNFINISHED: tuple[str, ...] = ("wu-2021",)
 PAGES = sorted(RESULTS.glob("*/README.md"))
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 TRANSLATION = ("translation-sizes", "translation-corpora", "translation-corpora-all")  # one learning curve
