@@ -195,12 +195,13 @@ def test_an_unknown_grid_is_answered_with_the_nearest_match_and_a_file_with_its_
         ),
         ("exclude: [{model.dropout: '0.1'}]", "value of model.dropout ''0.1''; did you mean '0.1'"),
         ("per: [{when: {data: {split: cpy}}, seeds: 1}]", "when: unknown value of data.split 'cpy'.*'copy'"),
+        ("  large: {axis: {}}", "'tiers.large.axis'; did you mean 'tiers.large.axes'"),
         ("per: [{when: {arch: mingru, train.steps: 7}, seeds: 1}]", ""),  # of a tier, and of nobody as yet
     ],
 )
-def test_a_value_that_selects_nothing_in_a_grid_file_is_refused(selector, message, tmp_path):
+def test_a_grid_file_with_a_value_that_selects_nothing_or_a_bad_tier_is_refused(selector, message, tmp_path):
     base = "base: {task: copying, data: {split: copy}}\naxes: {arch: [lstm, cnn], model.dropout: [0, 0.1]}\n"
-    (tmp_path / "grid.yaml").write_text(f"{base}tiers: {{small: {{axes: {{arch: [mingru]}}}}}}\n{selector}\n")
+    (tmp_path / "grid.yaml").write_text(f"{base}tiers:\n  small: {{axes: {{arch: [mingru]}}}}\n{selector}\n")
     with pytest.raises(UserError, match=message) if message else nullcontext():
         read_grid(str(tmp_path / "grid.yaml"))
 

@@ -70,7 +70,8 @@ def settings_of(part: Tree) -> Iterator[tuple[str, Any]]:
 def _check_values(grid: Tree) -> None:
     """`UserError` for a value of `when` or `exclude` that a grid never gives to a key that it sets."""
     given: dict[str, list[Any]] = {}
-    for part in (grid, *grid["per"], *(validated(tier or {}) for tier in grid["tiers"].values())):
+    tiers = [validated(tier or {}, f"tiers.{name}.") for name, tier in grid["tiers"].items()]
+    for part in (grid, *grid["per"], *tiers):
         for key, value in settings_of(part):
             given.setdefault(key, []).append(value)
     selectors = [("exclude", tree) for tree in grid["exclude"]] + [("when", part["when"]) for part in grid["per"]]
@@ -78,9 +79,8 @@ def _check_values(grid: Tree) -> None:
         for key, wanted in flatten(selector).items():
             for value in wanted if isinstance(wanted, list) else [wanted]:
                 if value not in given.get(key, [value]):
-                    texts = [
-                        yaml.safe_dump(one, default_flow_style=True) for one in (value, *given[key])
-                    ]  # '1' is not 1
+                    # written as YAML, since '1' is not 1
+                    texts = [yaml.safe_dump(one, default_flow_style=True) for one in (value, *given[key])]
                     name, *names = (text.partition("\n")[0] for text in texts)
                     one_of(f"value of {key}", name, dict.fromkeys(names), where)
 
@@ -99,11 +99,11 @@ def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] =
     return with_axes(with_tier(read_grid(name) if name else {}, tier), lists, seeds)
 
 
-def validated(grid: Tree) -> Tree:
-    """Return the grid with all its keys; `UserError` with every part that has a wrong name or type."""
+def validated(grid: Tree, at: str = "") -> Tree:
+    """Return the grid with all its keys; `UserError` with every part that has a wrong name or type, as of key `at`."""
     parts, problems, found = grid.get("per"), dict[str, None](), list[Tree]()
     own = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    kinds: list[tuple[type[Section], Tree, str]] = [(Grid, grid, ""), *((Part, part, "per.") for part in own)]
+    kinds: list[tuple[type[Section], Tree, str]] = [(Grid, grid, at), *((Part, part, f"{at}per.") for part in own)]
     for kind, tree, prefix in kinds:
         try:
             given = {key: value for key, value in tree.items() if value is not None}
