@@ -14,7 +14,7 @@ from tfstudy.config.trees import Tree, flatten, unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.grids.spec import check_size, parse_seeds, settings_of, validated
+from tfstudy.grids.spec import alternatives, check_size, parse_seeds, settings_of, validated
 from tfstudy.runs.identity import identify
 from tfstudy.runs.store import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
@@ -129,8 +129,7 @@ def plan(
 
 def matches(point: Point, selector: Point) -> bool:
     """Whether a `when` or `exclude` selects a run, such as `{data.split: length}` or `{arch: [lstm, cnn]}`."""
-    wanted = {key: value if isinstance(value, list) else [value] for key, value in flatten(selector).items()}
-    return all(point.get(key) in values for key, values in wanted.items())
+    return all(point.get(key) in values for key, values in alternatives(selector).items())
 
 
 def _check_selectors(grid: Tree) -> None:

@@ -67,6 +67,11 @@ def settings_of(part: Tree) -> Iterator[tuple[str, Any]]:
             yield from flatten({key: value}).items()
 
 
+def alternatives(selector: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the values that a `when` or `exclude` selects: of `{data: {split: length}}` `{data.split: [length]}`."""
+    return {key: value if isinstance(value, list) else [value] for key, value in flatten(selector).items()}
+
+
 def _check_values(grid: Tree) -> None:
     """`UserError` for a value of `when` or `exclude` that a grid never gives to a key that it sets."""
     given: dict[str, list[Any]] = {}
@@ -76,13 +81,11 @@ def _check_values(grid: Tree) -> None:
             given.setdefault(key, []).append(value)
     selectors = [("exclude", tree) for tree in grid["exclude"]] + [("when", part["when"]) for part in grid["per"]]
     for where, selector in selectors:
-        for key, wanted in flatten(selector).items():
-            for value in wanted if isinstance(wanted, list) else [wanted]:
-                if value not in given.get(key, [value]):
-                    # written as YAML, since '1' is not 1
-                    texts = [yaml.safe_dump(one, default_flow_style=True) for one in (value, *given[key])]
-                    name, *names = (text.partition("\n")[0] for text in texts)
-                    one_of(f"value of {key}", name, dict.fromkeys(names), where)
+        for key, values in alternatives(selector).items():
+            for value in (value for value in values if value not in given.get(key, values)):
+                texts = [yaml.safe_dump(one, default_flow_style=True) for one in (value, *given[key])]  # '1' is not 1
+                name, *names = (text.partition("\n")[0] for text in texts)
+                one_of(f"value of {key}", name, dict.fromkeys(names), where)
 
 
 def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] = {}, set_: Sequence[str] = ()) -> Tree:
